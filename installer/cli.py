@@ -66,11 +66,9 @@ class Wiring:
     def leave_to_reporter(self, keeper: left.Keeper) -> None:
         """Have the loop end once the host is settled, and go on where the last installer of this pod ended."""
         keeper.attach(self.digest, lambda: self.claim.held_s)
-        before = keeper.before
-        self.published.steps |= before.steps
-        self.published.failures.update(before.failures)
-        self.published.changes.update(before.changes)
-        self.loop.mended_s = before.mended_s
+        shown, published = keeper.before.shown, self.published
+        published.steps, published.failures, published.changes = shown.steps, shown.failures, shown.changes
+        self.loop.mended_s = keeper.before.mended_s
         self.loop.keeper = keeper
 
     def resume(self) -> None:
@@ -204,7 +202,7 @@ def _serve(
     # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _check_name()
-    keeper = left.Keeper(options.program_dir, host.own) if options.until_right else None
+    keeper = left.Keeper(options.program_dir) if options.until_right else None
     parts = _connect(options, host, settings)
     # Of an installer that ends, the reporter serves the metrics.
     endpoint = settings.metrics if keeper is None else None

@@ -4,6 +4,7 @@ A change that failed is tried again after a pause.
 """
 
 import contextlib
+import fcntl
 import logging
 import os
 import time
@@ -17,7 +18,7 @@ from installer import change_steps, paths
 from installer.change import prepare, transaction
 from installer.decide import decision, driver_class
 from installer.drain import device_users
-from installer.host import chroot, host_state, kmod, record
+from installer.host import chroot, host_state, kmod, record, root
 from installer.report import driver_state, left, node_labels
 from runtime import clocks, driver_config, errors, files, killable, process, pulse, state
 
@@ -118,8 +119,8 @@ class Loop:
         """Return a context with the lock of the host, which is true if no other recipe's installer has it."""
         with chroot.changing(paths.LOCK):
             shared = files.Lock(self._host.path(paths.LOCK))
-        with contextlib.closing(shared):
-            yield shared.acquire()
+        with contextlib.closing(shared), _earlier_turn(self._host) as mine:
+            yield mine and shared.acquire()
 
     def _ends(self, keeper: left.Keeper) -> bool:
         """Leave the host to the reporter, if it is settled, and return whether it is."""
@@ -337,6 +338,25 @@ class Loop:
                 self._publish("Queued", step.reason, 0)
         else:
             LOG.info("The step %s is %s.", step.name, event, extra=fields)
+
+
+@contextlib.contextmanager
+def _earlier_turn(host: chroot.Host) -> Iterator[bool]:
+    """Return a context with the lock of the host for earlier releases, which is false if one of those has it."""
+    try:
+        # What is no file, or a link, is not theirs: a device plugin may write there.
+        lock = root.opened(host.root, paths.EARLIER_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, foreign=paths.RUN)
+    except OSError:
+        yield True  # None of them was started since the boot.
+        return
+    try:
+        mine = False
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        yield mine
+    finally:
+        os.close(lock)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,9 @@ OWN_RUN = f"{RUN}-driver"
 LOCK = f"{OWN_RUN}/installer.lock"
 """The lock of the host: whoever holds it may change the host, for one recipe."""
 
+EARLIER_LOCK = f"{RUN}/installer.lock"
+"""The lock of the host for the installers of kae 0.2, of which one may be at work until all recipes are upgraded."""
+
 STATE = "/var/lib/kae"
 """The folder of the programs: it is the home of the recipe of its name, and has those of the others in RECIPES."""
 

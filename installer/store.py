@@ -1,6 +1,5 @@
 """The store of drivers on the host: each is complete, and can be installed without the network."""
 
-import contextlib
 import hashlib
 import os
 import re
@@ -12,7 +11,7 @@ import msgspec
 from installer import change_steps, paths, sources
 from installer.decide import desired
 from installer.host import chroot, digests, host_state, kmod, record
-from runtime import errors
+from runtime import driver_work, errors
 
 _MARGIN_BYTES = 64 << 20
 """The space that must stay free beyond the files of the image."""
@@ -34,18 +33,14 @@ class Store:
 
     def find(self, digest: str) -> record.Driver | None:
         """Return the complete driver of this digest and of all modules to load, with the options of the config."""
-        folder = self._host.resolved(self._drivers)
-        for path in sorted(folder.glob("[!.]*/driver.json")):
-            with contextlib.suppress(OSError, msgspec.DecodeError):
-                driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
-                known = (driver.digest, driver.id) == (digest, path.parent.name)
-                # A kind may have been enabled since; what is dropped takes along others.
-                modules = {*self._context.settings.names}
-                lacks = driver.wanted and not modules.issubset(driver.wanted)
-                if self._context.settings.brings_along:
-                    lacks = modules != {*driver.wanted}
-                if known and not lacks and self.has(driver):
-                    return msgspec.structs.replace(driver, **desired.loading(self._context.settings))
+        modules = {*self._context.settings.names}
+        for driver in record.stored(self._host):
+            # A kind may have been enabled since; what is dropped takes along others.
+            lacks = driver.wanted and not modules.issubset(driver.wanted)
+            if self._context.settings.brings_along:
+                lacks = modules != {*driver.wanted}
+            if driver.digest == digest and not lacks and self.has(driver):
+                return msgspec.structs.replace(driver, **desired.loading(self._context.settings))
         return None
 
     def steps(self, digest: str) -> tuple[change_steps.Step, ...]:
@@ -128,22 +123,15 @@ class Store:
 
     def _prepare(self) -> None:
         tops = [folder for folders in self._context.brought.values() for folder in folders]
-        tops.append(self._context.image / "opt/lib/modules" / self._context.kernel)
-        brought, files = sum(map(digests.size, tops)), sum(1 for top in tops for _ in top.rglob("*")) + _MARGIN_FILES
+        tops.append(self._context.image / driver_work.MODULES.lstrip("/") / self._context.kernel)
+        sizes, entries = zip(*map(digests.weight, tops), strict=True)
         self._host.remove_folder(self._staging)
         for folder in (f"{self._staging}/modules", f"{self._staging}/packages"):
             with chroot.changing(folder), self._host.held(folder, made=True) as new:
                 new.mkdir()
                 disk = os.statvfs(new)
-        free = disk.f_bavail * disk.f_frsize
-        if free < brought + _MARGIN_BYTES:
-            wanted = (brought + _MARGIN_BYTES) >> 20
-            raise errors.Failure(f"The disk of '{self._drivers}' has {free >> 20} MiB free; {wanted} are needed.")
-        if disk.f_files and disk.f_favail < files:
-            raise errors.Failure(
-                f"The disk of '{self._drivers}' has {disk.f_favail} inodes free (df -i); {files} are needed: remove"
-                " files there."
-            )
+        if short := digests.shortage(disk, sum(sizes) + _MARGIN_BYTES, sum(entries) + _MARGIN_FILES):
+            raise errors.Failure(f"The disk of '{self._drivers}' has {short}.")
 
     def _finish(self, digest: str) -> None:
         context, settings = self._context, self._context.settings
@@ -211,7 +199,7 @@ class Store:
 def _files(own: paths.Own, driver: record.Driver) -> Iterator[tuple[str, str, str]]:
     """Yield a driver's files: path in its folder, place on the host unless rpm knows it, and digest if recorded."""
     for name, place in driver.modules.items():
-        yield f"modules/{name}", place, driver.digests.get(name.partition(".ko")[0].replace("-", "_"), "")
+        yield f"modules/{name}", place, driver.digests.get(kmod.name_of(name), "")
     for name, digest in driver.libraries.items():
         yield f"libraries/{name}", own.library(name), digest
     for package in driver.packages:

@@ -96,19 +96,6 @@ class Inject(shapes.Shape, frozen=True, kw_only=True):
     openssl: OpenSsl | None = None
 
 
-def _require_places(inject: Inject) -> None:
-    """Raise ValueError where two things would be in one place."""
-    if inject.preload and "LD_PRELOAD" in inject.env:
-        raise ValueError("LD_PRELOAD is in `env`, and `preload` is LD_PRELOAD: leave one of them out")
-    for name in _twice(file.name for file in inject.files):
-        raise ValueError(f"Two of `files` are named '{name}'")
-    places = [node.as_ or node.path for node in inject.nodes] + [mount.as_ or mount.path for mount in inject.mounts]
-    for path in _twice([*places, *(file.as_ for file in inject.files)]):
-        # A folder takes several files.
-        if not path.endswith("/"):
-            raise ValueError(f"A container would get two things at '{path}'")
-
-
 class GroupPath(shapes.Shape, frozen=True, kw_only=True):
     """Device nodes of a group: each match of the glob belongs to another device."""
 
@@ -184,7 +171,8 @@ class Config(shapes.Config, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Raise ValueError for resources that cannot be offered."""
         for resource in self.resources:
-            _require_places(resource.inject)
+            if resource.inject.preload and "LD_PRELOAD" in resource.inject.env:
+                raise ValueError("LD_PRELOAD is in `env`, and `preload` is LD_PRELOAD: leave one of them out")
             if isinstance(resource, Token) and resource.count * resource.shares > _MOST:
                 raise ValueError(f"Resource '{resource.name}' has more than {_MOST} shares of tokens")
         for name in _twice(resource.name for resource in self.resources):
@@ -196,4 +184,4 @@ class Config(shapes.Config, frozen=True, kw_only=True):
             raise ValueError(f"A resource offers kind '{kind}', which is not in `kinds`")
         files = {(file.name, file.text) for resource in self.resources for file in resource.inject.files}
         for name in _twice(name for name, _ in files):
-            raise ValueError(f"Two resources have different texts for a file '{name}': name one of them otherwise")
+            raise ValueError(f"There are two texts for a file '{name}': name one of them otherwise")

@@ -63,7 +63,7 @@ def needed(settings: driver_config.Config, kinds: Collection[str]) -> tuple[str,
 
 
 def tasks(settings: driver_config.Config, known: Known) -> Iterator[Task]:
-    """Yield what has to be done to a driver with the content that a config asks for; see `content` for another one."""
+    """Yield what has to be done to a driver with the content that a config asks for."""
     modules = needed(settings, known.kinds)
     yield from _new(settings, modules, known)
     yield from _dropped(settings, known)
@@ -155,65 +155,13 @@ def _functions(settings: driver_config.Config, known: Known) -> Iterator[Task]:
             yield Task("functions", "sriov", f"Devices of kind {kind.name} have not {wanted}.", certain=certain)
 
 
-def content(
-    was: driver_config.Config, now: driver_config.Config, changed: Mapping[str, bool]
-) -> Iterator[tuple[bool, str]]:
-    """Yield the settings for which two configs ask for other content of a driver; of each, whether that is certain.
+def module_folders(path: str) -> tuple[str, str]:
+    """Return the folders in which a path of a payload may have a folder for each kernel, the likelier one first.
 
-    `changed` has the payloads whose images are other ones, and whether these have another version rather than another
-    place alone; the installer's own image has no name. What the digest of a driver is made of in the installer
-    decides: the source, the names of packages, and what images hold of modules and of files for the host.
+    The path may hold that of lib/modules, be a part of it, or be such a folder of another name.
     """
-    version = "version" if was.driver_version != now.driver_version else ""
-    if was.source.name != now.source.name:
-        yield True, "source"
-    elif packages(was) != packages(now) or _is_packed(was) != _is_packed(now):
-        yield True, version if version and is_versioned(was) and is_versioned(now) else "source"
-    if {file.to for file in was.files} != {file.to for file in now.files}:
-        yield True, "files"
-    elif was.files != now.files:
-        yield False, "files"
-    if _comes_of_images(now):
-        if any(changed.get(name) for name in holders(now)):
-            yield True, version or "image"
-        elif changed:
-            yield False, "image"
-        if was.payloads != now.payloads:
-            yield False, "payloads"
-
-
-def _comes_of_images(settings: driver_config.Config) -> bool:
-    return bool(settings.files or settings.source.build or settings.source.prebuilt or _is_packed(settings))
-
-
-def _is_packed(settings: driver_config.Config) -> bool:
-    source = settings.source.packages
-    return source is not None and source.is_in_image
-
-
-def is_versioned(settings: driver_config.Config) -> bool:
-    """Return whether the version is that of the modules: they come out of its image, or names of packages hold it."""
-    source = settings.source
-    if source.packages is not None and not source.packages.is_in_image:
-        return any("${DRIVER_VERSION}" in name for name in source.packages.names)
-    return source.in_tree is None
-
-
-def holders(settings: driver_config.Config) -> set[str]:
-    """Return the images that hold modules or files of a driver, as `content` names them; none of one of packages."""
-    if not _comes_of_images(settings):
-        return set()
-    payloads = [(payload.name, path) for payload in settings.payloads for path in payload.paths]
-    held = {name for name, path in payloads for file in settings.files if f"{file.from_}/".startswith(f"{path}/")}
-    if settings.source.prebuilt is not None and payloads:
-        return held | ({name for name, path in payloads if reaches_modules(path)} or {"", *dict(payloads)})
-    # Without payloads files are in the installer's image, as are the source and the packages of a driver.
-    return held if payloads and settings.source.in_tree is not None else {"", *held}
-
-
-def reaches_modules(path: str) -> bool:
-    """Return whether a path of a payload holds modules, or is a part of those."""
-    return f"{path}/".startswith(f"{MODULES}/") or MODULES.startswith(f"{path}/")
+    above, within, _ = f"{path}/".partition("/lib/modules/")
+    return f"{above if within else path.removesuffix('/lib')}/lib/modules", path
 
 
 def packages(settings: driver_config.Config) -> tuple[str, ...]:
@@ -221,19 +169,3 @@ def packages(settings: driver_config.Config) -> tuple[str, ...]:
     source = settings.source.packages
     names = source.names if source is not None else ()
     return tuple(name.replace("${DRIVER_VERSION}", settings.driver_version) for name in names)
-
-
-def proved(settings: driver_config.Config, kinds: Collection[str]) -> Known:
-    """Return what is known of a host on which the installer verified the driver of a config; `kinds` as in `Known`."""
-    modules = needed(settings, kinds)
-    replaced = {name: False for name in settings.replaced if name not in settings.names}
-    is_whole = len(modules) == len(settings.names)
-    return Known(
-        kinds=kinds,
-        wanted=settings.names,
-        parameters={name: settings.parameters[name] for name in modules},
-        loaded={**replaced, **dict.fromkeys(modules, True)},
-        nodes=dict.fromkeys(settings.nodes, True) if is_whole else {},
-        functions=settings.sriov,
-        replaced=settings.replaced if settings.install_policy == "IfNotPresent" else None,
-    )

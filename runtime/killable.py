@@ -5,7 +5,6 @@ descriptor of this one, and a bounded number of them is.
 """
 
 import contextlib
-import copyreg
 import ctypes
 import os
 import pickle
@@ -16,7 +15,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import NoReturn, TypeVar, cast
 
 from runtime import errors, process, pulse
@@ -39,13 +37,6 @@ _left: set[int] = set()
 
 # gRPC would start its threads again in each of these processes, which never call it. It reads this at its first use.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-
-
-def _read_only(mapping: dict[object, object]) -> MappingProxyType[object, object]:
-    return MappingProxyType(mapping)
-
-
-copyreg.pickle(MappingProxyType, lambda mapping: (_read_only, (dict(mapping),)))
 
 
 class Hangs(errors.Failure):

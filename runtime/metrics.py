@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import msgspec
 from runtime import errors, shapes
 
 if TYPE_CHECKING:
+    import threading
     from wsgiref.simple_server import WSGIServer
 
     import prometheus_client
@@ -38,25 +38,6 @@ Collect = Callable[[], Iterable[Family]]
 """Makes the metrics for each scrape, in the server's thread: it changes nothing."""
 
 
-class Server:
-    """A running metrics server."""
-
-    def __init__(self, server: "WSGIServer", thread: threading.Thread) -> None:
-        self._server = server
-        self._thread = thread
-
-    @property
-    def port(self) -> int:
-        """Return the TCP port, also when port 0 chose a free one."""
-        return self._server.server_port
-
-    def close(self) -> None:
-        """Stop serving, and free the port."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
 def registry_of(collect: Collect) -> "prometheus_client.CollectorRegistry":
     """Return a registry of a program's metrics and of those of the process."""
     # Its imports take 5 MiB, which a program without metrics saves.
@@ -79,23 +60,29 @@ def registry_of(collect: Collect) -> "prometheus_client.CollectorRegistry":
 
 
 @contextlib.contextmanager
-def served(endpoint: shapes.MetricsEndpoint | None, collect: Collect) -> Iterator[None]:
-    """Return a context in which /metrics is served, if the config has an endpoint; raises as `serve`."""
+def served(endpoint: shapes.MetricsEndpoint | None, collect: Collect) -> Iterator[int | None]:
+    """Return a context in which /metrics is served on all addresses, if the config has an endpoint, with its port.
+
+    Port 0 is any free one. Raises `errors.Failure` when the port is not available.
+    """
     if endpoint is None:
-        yield
+        yield None
         return
-    with contextlib.closing(serve(collect, endpoint.port)):
-        yield
+    server, thread = _started(endpoint.port, registry_of(collect))
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
-def serve(collect: Collect, port: int) -> Server:
-    """Serve /metrics on all addresses; port 0 is any free one. Raises `errors.Failure` when it is not available."""
+def _started(port: int, registry: "prometheus_client.CollectorRegistry") -> "tuple[WSGIServer, threading.Thread]":
     import prometheus_client  # noqa: PLC0415 - as above
 
-    registry = registry_of(collect)
     for address in _ADDRESSES:
         try:
-            return Server(*prometheus_client.start_http_server(port, address, registry))
+            return prometheus_client.start_http_server(port, address, registry)
         except OSError as error:
             if address == _ADDRESSES[-1] or error.errno not in _NO_IPV6:
                 raise errors.Failure(f"Metrics cannot be served at port {port}: {error.strerror}.") from error

@@ -1,10 +1,8 @@
 """The configs of the programs, as the compiler writes them: the shapes they share, and how to read one."""
 
 import contextlib
-import functools
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
@@ -130,36 +128,6 @@ class Config(Shape, frozen=True, kw_only=True):
     """The kinds of the recipe's devices; a recipe may have none."""
     metrics: MetricsEndpoint | None = None
     """Nothing is served without it."""
-
-
-def stated(value: Any) -> Any:
-    """Return a shape as plain data, as the compiler writes it for people: without what is empty or has its default."""
-    if isinstance(value, Mapping):
-        return {key: stated(part) for key, part in value.items()}
-    if isinstance(value, tuple):
-        return [stated(part) for part in value]
-    if not isinstance(value, Shape):
-        return value
-    shape = value.__struct_config__
-    data = {shape.tag_field: shape.tag} if shape.tag_field else {}
-    for name, key, default in _fields(type(value)):
-        part = getattr(value, name)
-        if part != default:
-            data[key] = stated(part)
-    return data
-
-
-@functools.cache
-def _fields(shape: type[Shape]) -> tuple[tuple[str, str, Any], ...]:
-    """Return the name, the key and the default of each field; to ask msgspec takes longer than to write a config."""
-    return tuple(
-        (
-            field.name,
-            field.encode_name,
-            field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
-        )
-        for field in msgspec.structs.fields(shape)
-    )
 
 
 def load(path: Path, shape: type[T]) -> T:

@@ -379,7 +379,7 @@ def _settled(left: Half, right: Half, exchanged: exchange.Exchange) -> Iterator[
     was, now = left.config, right.config
     if was is None or now is None:
         return
-    for certain, setting in driver_work.content(was, now, exchanged.changed):
+    for certain, setting in exchange.content(was, now, exchanged.changed):
         is_moved = setting == "image" and not certain
         yield ("swaps" if certain else "may-swap"), exchanged.setting if is_moved else setting
     if was.enabled_cleanup and _is_going(was, right):
@@ -388,7 +388,7 @@ def _settled(left: Half, right: Half, exchanged: exchange.Exchange) -> Iterator[
         yield "may-swap", _install_policy(right)
     if _counts_less(was, now):
         yield "may-swap", "presentWhen"
-    known = driver_work.proved(was, {kind.module for kind in right.kinds})
+    known = exchange.proved(was, {kind.module for kind in right.kinds})
     # Of virtual functions none are made.
     none = {kind.name: now.sriov.get(kind.name, 0) for kind in now.kinds if kind.name in right.guests}
     for task in driver_work.tasks(now, structs.replace(known, functions={**known.functions, **none})):

@@ -7,7 +7,10 @@ Strings that one of them takes for another type are quoted. Keys are sorted, and
 import functools
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 # Numbers, dates, sexagesimals and special floats start with a digit, sign or dot; these strings start with a letter
 # or slash. Words such as `yes`, and ':' or '#' beside a blank, stay ambiguous and are checked below.
@@ -36,6 +39,36 @@ def dump_yaml(data: Any) -> str:
 def dump_json(data: Any) -> str:
     """Return the compact JSON text of a value on one line, with sorted keys."""
     return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def stated(value: Any) -> Any:
+    """Return a struct as plain data, as it is written for people: without what is empty or has its default."""
+    if isinstance(value, Mapping):
+        return {key: stated(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return [stated(part) for part in value]
+    if not isinstance(value, msgspec.Struct):
+        return value
+    shape = value.__struct_config__
+    data = {shape.tag_field: shape.tag} if shape.tag_field else {}
+    for name, key, default in _fields(type(value)):
+        part = getattr(value, name)
+        if part != default:
+            data[key] = stated(part)
+    return data
+
+
+@functools.cache
+def _fields(shape: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
+    """Return the name, the key and the default of each field; to ask msgspec takes longer than to write a config."""
+    return tuple(
+        (
+            field.name,
+            field.encode_name,
+            field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
+        )
+        for field in msgspec.structs.fields(shape)
+    )
 
 
 def scalar(value: str | bool | int | float) -> str:

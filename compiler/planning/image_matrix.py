@@ -73,8 +73,13 @@ def with_modules(driver: definitions.Driver) -> Collection[str]:
     """Return the names of the images of a recipe whose modules are loaded; none where the source makes them."""
     if driver.source.prebuilt is None:
         return ()
-    payloads = {name for name, paths in driver.payloads.items() if any(map(driver_work.reaches_modules, paths))}
+    payloads = {name for name, paths in driver.payloads.items() if any(map(reaches_modules, paths))}
     return payloads or {driver.installer}
+
+
+def reaches_modules(path: str) -> bool:
+    """Return whether a path of a payload says that it holds modules, or is a part of those."""
+    return "/lib/modules/" in f"{path}/" or driver_work.MODULES in driver_work.module_folders(path)
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):

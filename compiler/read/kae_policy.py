@@ -7,7 +7,7 @@ import msgspec
 
 from compiler import kae, recipes
 from compiler.fleet import definitions
-from compiler.formats import documents
+from compiler.formats import canonical, documents
 from compiler.read import parts
 from runtime import device_plugin_config, driver_config, shapes
 
@@ -66,7 +66,7 @@ def recipe_spec() -> dict[str, Any]:
         "driver": {
             "image": kae.INSTALLER,
             "modules": list(map(_module, kae.MODULES)),
-            "files": [shapes.stated(files) for files in kae.FILES],
+            "files": [canonical.stated(files) for files in kae.FILES],
         },
         "devicePlugin": {"image": kae.PLUGIN, "resources": offered},
     }

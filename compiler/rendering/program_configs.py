@@ -10,6 +10,7 @@ from typing import Any
 
 from compiler import recipes
 from compiler.fleet import clusters, definitions, pods
+from compiler.formats import canonical
 from compiler.planning import images, pools
 from runtime import device_plugin_config, driver_config, shapes
 
@@ -105,4 +106,4 @@ def _same(shape: type[shapes.Shape], value: object) -> dict[str, Any]:
 
 
 def _text(config: shapes.Shape) -> str:
-    return json.dumps(shapes.stated(config), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(canonical.stated(config), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

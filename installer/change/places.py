@@ -56,7 +56,7 @@ def of(
     host: chroot.Host, current: host_state.HostState, driver: record.Driver | None, stored: Path | None
 ) -> Iterator[Place]:
     """Return the places of the files of a driver in this folder of the store, or of the removal of the one that is."""
-    added = {part: _weight(stored / part) if stored else (0, 0) for part in ("modules", "packages", "libraries")}
+    added = {part: digests.weight(stored / part) if stored else (0, 0) for part in ("modules", "packages", "libraries")}
     top = f"/lib/modules/{current.kernel}"
     modules = host.own.modules(current.kernel)
     placed = tuple(f"{modules}/{name}" for name in sorted(readings.names(host.resolved(modules))) if ".ko" in name)
@@ -93,13 +93,8 @@ def check(host: chroot.Host, places: Iterable[Place], *, grows: bool) -> None:
             raise _refused(place.folder, _READ_ONLY)
         size, count = needed.get(device, (_MARGIN_BYTES, _MARGIN_FILES))
         needed[device] = size, count = size + place.size, count + place.entries
-        free = disk.f_bavail * disk.f_frsize
-        if grows and free < size:
-            raise _refused(place.folder, f"its disk has {free >> 20} MiB free, and {size >> 20} are needed")
-        # Some file systems make inodes as they need them, and tell of none.
-        if grows and disk.f_files and disk.f_favail < count:
-            said = f"its disk has {disk.f_favail} inodes free (df -i), and {count} are needed: remove files there"
-            raise _refused(place.folder, said)
+        if grows and (short := digests.shortage(disk, size, count)):
+            raise _refused(place.folder, f"its disk has {short}")
 
 
 def attempt(host: chroot.Host, places: Iterable[Place]) -> None:
@@ -148,7 +143,3 @@ def _telling(name: str) -> Iterator[None]:
 
 def _refused(name: str, why: str) -> errors.Failure:
     return errors.Failure(f"'{name}' on the host cannot be changed, so no change begins: {why}.")
-
-
-def _weight(folder: Path) -> tuple[int, int]:
-    return digests.size(folder), sum(1 for _ in folder.rglob("*"))

@@ -134,7 +134,6 @@ class Plain(msgspec.Struct, frozen=True):
 
     def kept(self, current: host_state.HostState) -> tuple[str, bool]:
         """As of `Uacce`."""
-        del current
         return _loaded_by_others(self._settings.names), True
 
     def is_of_others(self, current: host_state.HostState) -> bool:
@@ -143,12 +142,10 @@ class Plain(msgspec.Struct, frozen=True):
 
     def kernel_users(self, current: host_state.HostState) -> tuple[str, ...]:
         """Return nothing: no count tells the kernel's own use of a module from another one."""
-        del current
         return ()
 
     def served(self, current: host_state.HostState) -> dict[str, dict[str, bool]]:
         """Return nothing: without its nodes such a driver has a fault."""
-        del current
         return {}
 
     def lost(self, devices: Sequence[str]) -> str:

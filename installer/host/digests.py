@@ -1,7 +1,8 @@
-"""Digests and sizes of files and folders."""
+"""Digests and sizes of files and folders, and the room for them."""
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,20 @@ def files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file())
 
 
-def size(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
-    return sum(path.lstat().st_size for path in files(folder))
+def weight(folder: Path) -> tuple[int, int]:
+    """Return the bytes of all files below a folder, and the number of files and folders."""
+    return sum(path.lstat().st_size for path in files(folder)), sum(1 for _ in folder.rglob("*"))
+
+
+def shortage(disk: os.statvfs_result, size: int, entries: int) -> str:
+    """Return what a disk lacks for so many bytes, files and folders, in words; empty for nothing."""
+    free = disk.f_bavail * disk.f_frsize
+    if free < size:
+        return f"{free >> 20} MiB free, and {size >> 20} are needed"
+    # Some file systems make inodes as they need them, and tell of none.
+    if disk.f_files and disk.f_favail < entries:
+        return f"{disk.f_favail} inodes free (df -i), and {entries} are needed: remove files there"
+    return ""
 
 
 def of_file(path: Path) -> str:

@@ -5,7 +5,6 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -64,7 +63,7 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     record: record.Record
     changing: bool
     """True while the change is announced (driver-changing)."""
-    own: paths.Own
+    home: shapes.Home
     nodes: Mapping[str, pci.Entry] = msgspec.field(default_factory=dict)
     """The character devices among the config's `nodes`, by path."""
     others: Mapping[str, str] = msgspec.field(default_factory=dict)
@@ -73,6 +72,11 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     """Sentences about interfaces of the driver that carry the node's own traffic."""
     unproved: bool = False
     """True when a change blocked the driver, and the record knows neither that change nor its end."""
+
+    @property
+    def own(self) -> paths.Own:
+        """The paths of the recipe."""
+        return paths.Own(self.home)
 
     def foreign_files(self) -> set[str]:
         """Return the modules whose files are not the kernel's own."""
@@ -111,25 +115,25 @@ def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
         system=_system(host),
         secure_boot=_secure_boot(host),
         functions=pci.functions(host, settings),
-        loaded=MappingProxyType(kmod.loaded(host, names)),
-        files=MappingProxyType(files),
-        options=MappingProxyType({module: said for module, said in options.items() if said is not None}),
+        loaded=kmod.loaded(host, names),
+        files=files,
+        options={module: said for module, said in options.items() if said is not None},
         options_elsewhere=elsewhere,
         rules_elsewhere=tuple(each for each in _rules_elsewhere(host) if each.module in names),
-        above=MappingProxyType(kmod.loaded(host, settings.above)),
-        rivals=MappingProxyType(rivals),
-        owners=MappingProxyType(owners),
-        bundles=MappingProxyType({nvra: rpm.modules_of(host, nvra) for nvra in sorted({*owners.values()})}),
+        above=kmod.loaded(host, settings.above),
+        rivals=rivals,
+        owners=owners,
+        bundles={nvra: rpm.modules_of(host, nvra) for nvra in sorted({*owners.values()})},
         rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host),
-        libraries=MappingProxyType(libraries.present(host)),
+        libraries=libraries.present(host),
         rule=settings.device_nodes is None or said == rule(host, settings.device_nodes),
         has_rule=said.startswith(_RULE),
         record=known,
         changing=os.path.lexists(host.path(host.own.changing)),
-        own=host.own,
-        nodes=MappingProxyType(pci.nodes(host, settings)),
-        others=MappingProxyType(others),
+        home=host.own.home,
+        nodes=pci.nodes(host, settings),
+        others=others,
         network=tuple(network.carrying(host, settings, names)),
         unproved=host.resolved(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
     )

@@ -5,7 +5,6 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
@@ -89,7 +88,7 @@ def _module(host: chroot.Host, name: str) -> Module | None:
         name=name,
         version=readings.text(folder / "version"),
         build=readings.text(folder / "srcversion"),
-        parameters=MappingProxyType({key: value for key, value in sorted(parameters.items()) if value is not None}),
+        parameters={key: value for key, value in sorted(parameters.items()) if value is not None},
         users=users,
         holders=tuple(sorted(readings.names(folder / "holders"))),
     )
@@ -244,7 +243,7 @@ def rivals(host: chroot.Host, kernel: str, names: Collection[str], home: str) ->
     found = {}
     base = host.resolved(f"/lib/modules/{kernel}")
     for path in sorted(path for top in tops for path in (base / top).rglob("*.ko*")):
-        name, folder = path.name.partition(".ko")[0].replace("-", "_"), str(path.parent.relative_to(base))
+        name, folder = name_of(path.name), str(path.parent.relative_to(base))
         own = folder == host.own.updates or f"{folder}/".startswith(f"{home}/")
         if name in names and not own and ((name, folder) in forced or _rank(folder, order) <= best):
             found[name] = f"/lib/modules/{kernel}/{folder}/{path.name}"

@@ -11,17 +11,9 @@ import contextlib
 import os
 from pathlib import Path
 
-import msgspec
-
 from installer import paths
 from installer.host import chroot, digests, record
 from runtime import errors, pulse
-
-
-class _Kept(msgspec.Struct):
-    """The part of a stored driver's description that tells its links."""
-
-    files: tuple[str, ...] = ()
 
 
 def known(host: chroot.Host) -> tuple[str, ...]:
@@ -29,11 +21,8 @@ def known(host: chroot.Host) -> tuple[str, ...]:
     if host.own.home.files != paths.OPT:
         return (host.own.home.files,)
     installed = record.read(host).installed
-    found = [*(installed.files if installed is not None else ())]
-    for path in sorted(host.resolved(host.own.drivers).glob("[!.]*/driver.json")):
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            found += msgspec.json.decode(path.read_bytes(), type=_Kept).files
-    return tuple(dict.fromkeys(found))
+    drivers = (*([installed] if installed is not None else ()), *record.stored(host))
+    return tuple(dict.fromkeys(link for driver in drivers for link in driver.files))
 
 
 def links(host: chroot.Host, driver: record.Driver | None) -> tuple[str, ...]:

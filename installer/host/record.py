@@ -1,7 +1,9 @@
 """The record of the installed driver and of a change in progress: driver.json in the state folder of a recipe."""
 
+import contextlib
 import math
 import posixpath
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -178,6 +180,15 @@ def every(host: chroot.Host) -> dict[str, Driver | None]:
         else:
             found |= {recipe: installed} if installed is not None else {}
     return found
+
+
+def stored(host: chroot.Host) -> Iterator[Driver]:
+    """Yield the drivers of the recipe's store whose description can be read."""
+    for path in sorted(host.resolved(host.own.drivers).glob("[!.]*/driver.json")):
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+            driver = msgspec.json.decode(path.read_bytes(), type=Driver, strict=True)
+            if driver.id == path.parent.name:
+                yield driver
 
 
 def of_others(host: chroot.Host, recipe: str, kernel: str) -> dict[str, str]:

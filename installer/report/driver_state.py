@@ -1,6 +1,5 @@
 """The state of the installer's work, for the readiness file and metrics."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,8 +21,8 @@ class DriverState:
     reason: str = "The host has not been looked at yet."
     steps: dict[str, float] = field(default_factory=dict)
     """Steps, and the seconds that each took the last time."""
-    failures: Counter[str] = field(default_factory=Counter)
-    changes: Counter[str] = field(default_factory=lambda: Counter({"succeeded": 0, "failed": 0, "abandoned": 0}))
+    failures: dict[str, int] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("succeeded", "failed", "abandoned"), 0))
     host: host_state.HostState | None = None
     served: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     """Whether each device has an entry, by kind."""
@@ -44,7 +43,7 @@ class DriverState:
         if event != "begun":
             self.steps[name] = seconds
         if event == "failed":
-            self.failures[name] += 1
+            self.failures[name] = self.failures.get(name, 0) + 1
 
     def families(self, held_s: float | None) -> Iterator[metrics.Family]:
         """Yield the metrics; `held_s` are the seconds since a Lease was taken."""

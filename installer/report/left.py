@@ -7,13 +7,10 @@ digest of the desired driver, and its counters. It alone writes the folder.
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import msgspec
 from msgspec import structs
 
-from installer import paths
 from installer.host import host_state
 from installer.report import driver_state
 from runtime import clocks, errors, files
@@ -37,14 +34,9 @@ _DOUBLINGS = 10
 class Left(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the installer's work, and the host as it saw it last."""
 
-    state: str = ""
-    reason: str = UNSEEN
-    steps: dict[str, float] = {}
-    failures: dict[str, int] = {}
-    changes: dict[str, int] = {}
+    shown: driver_state.DriverState = msgspec.field(default_factory=lambda: driver_state.DriverState(reason=UNSEEN))
     digest: str = ""
     """That of the desired driver."""
-    host: host_state.HostState | None = None
     lease_since_s: float | None = None
     """When a Lease was taken; this clock and those below count from the boot of the host."""
     mended_s: float | None = None
@@ -62,14 +54,6 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
         pause_s = min(_FIRST_S * 2 ** min(self.again - 1, _DOUBLINGS), _LONGEST_S) if self.again else 0
         return (self.ended_s or 0) + pause_s
 
-    def shown(self) -> driver_state.DriverState:
-        """Return the state for readiness and metrics."""
-        made = driver_state.DriverState(state=self.state, reason=self.reason, host=self.host)
-        made.steps |= self.steps
-        made.failures.update(self.failures)
-        made.changes.update(self.changes)
-        return made
-
     def held_s(self) -> float | None:
         """Return for how long the host has held its Lease; None without one."""
         return None if self.lease_since_s is None else clocks.since_boot_s() - self.lease_since_s
@@ -80,21 +64,22 @@ def ended(found: Left) -> str:
     return f"{found.ended_s}"
 
 
-def read(folder: Path, own: paths.Own) -> Left | None:
+def read(folder: Path) -> Left | None:
     """Return what the installer of this pod left; None before it has begun, or if that cannot be read."""
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode((folder / NAME).read_bytes(), type=Left, dec_hook=lambda _, __: own)
+        return msgspec.json.decode((folder / NAME).read_bytes(), type=Left)
     return None
 
 
 class Keeper:
     """Writes what the installer leaves; raises `Failure` if the folder cannot be written."""
 
-    def __init__(self, folder: Path, own: paths.Own) -> None:
+    def __init__(self, folder: Path) -> None:
         """Say that an installer has begun, before anything that may fail."""
         self._path = folder / NAME
         self._held_s: Callable[[], float | None] = lambda: None
-        self._left = structs.replace(read(folder, own) or Left(), state="", reason=UNSEEN, at_work=True)
+        self._left = structs.replace(read(folder) or Left(), at_work=True)
+        self._left.shown.update("", UNSEEN)
         self._write()
 
     def attach(self, digest: str, held_s: Callable[[], float | None]) -> None:
@@ -117,12 +102,7 @@ class Keeper:
         held_s = self._held_s()
         self._left = structs.replace(
             self._left,
-            state=shown.state,
-            reason=shown.reason,
-            steps=dict(shown.steps),
-            failures=dict(shown.failures),
-            changes=dict(shown.changes),
-            host=shown.host,
+            shown=shown,
             lease_since_s=None if held_s is None else clocks.since_boot_s() - held_s,
             mended_s=mended_s,
         )
@@ -130,14 +110,15 @@ class Keeper:
 
     def end(self, host: host_state.HostState) -> None:
         """Leave the host to the reporter, as it is proved."""
+        self._left.shown.host = host
         now_s, last_s = clocks.since_boot_s(), self._left.ended_s
         again = self._left.again + 1 if last_s is not None and now_s - last_s < QUIET_S else 0
-        self._left = structs.replace(self._left, host=host, at_work=False, ended_s=now_s, again=again)
+        self._left = structs.replace(self._left, at_work=False, ended_s=now_s, again=again)
         _write(self._path.with_name(ENDED), f"{ended(self._left)}\n".encode())
         self._write()
 
     def _write(self) -> None:
-        _write(self._path, msgspec.json.encode(self._left, enc_hook=_plain))
+        _write(self._path, msgspec.json.encode(self._left))
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -147,8 +128,3 @@ def _write(path: Path, content: bytes) -> None:
             fresh.chmod(0o644)  # The reporter is another user.
     except OSError as error:
         raise errors.Failure(f"'{path}' cannot be changed: {error.strerror}.") from error
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that msgspec does not know as one that it does: paths follow from the config."""
-    return dict(value) if isinstance(value, MappingProxyType) else None

@@ -70,16 +70,16 @@ class Reporter:
     def look(self) -> bool:
         """Look at the host once, and publish its state; return whether this has asked for the pod's start."""
         self._directory.beat()
-        found = self._left = left.read(self._installers, self._host.own)
-        self.shown = (found or left.Left()).shown()
+        found = self._left = left.read(self._installers)
+        self.shown = (found or left.Left()).shown
         starts = False
-        if found is not None and found.host is not None and not found.at_work:
+        if found is not None and found.shown.host is not None and not found.at_work:
             waited_s = 0.0 if self._asked_s is None else clocks.since_boot_s() - self._asked_s
             if self._is_asked(found) and waited_s < _TAKEN_S:
                 # What was left is from before the installer that the kubelet is about to start, perhaps slowly.
                 self.shown.update("", left.UNSEEN)
             else:
-                starts = self._judge(found, found.host)
+                starts = self._judge(found, found.shown.host)
         if self.shown.host is not None:
             self.shown.served = driver_class.of(self._settings).served(self.shown.host)
         # The next reporter would be taken for ready by the file of this one.
@@ -213,7 +213,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: driver_conf
 
 
 def _answer(options: argparse.Namespace, host: chroot.Host, settings: driver_config.Config) -> int:
-    found = left.read(options.program_dir, host.own) or left.Left()
+    found = left.read(options.program_dir) or left.Left()
     if options.command == "remove":
         raise errors.Failure(
             "The reporter has no rights: to remove the driver, set driver.state to Absent in its policy."
@@ -224,16 +224,16 @@ def _answer(options: argparse.Namespace, host: chroot.Host, settings: driver_con
         (_own() / _RETRY).write_text("", "utf-8")
         print("The installer starts over within seconds.")
         return 0
-    if found.host is None:
-        raise errors.Failure(f"{found.reason} While it works, {_INSTALLER}.")
+    if found.shown.host is None:
+        raise errors.Failure(f"{found.shown.reason} While it works, {_INSTALLER}.")
     settings = structs.replace(settings, kernels=None)
-    now = found.host if found.at_work else seen(host, settings, found.host)
+    now = found.shown.host if found.at_work else seen(host, settings, found.shown.host)
     decided = decision.decide(settings, now, found.digest)
     if found.at_work or decided.outcome is decision.Outcome.CHANGE:
-        reasons = [found.reason] if found.at_work else list(decided.reasons)
+        reasons = [found.shown.reason] if found.at_work else list(decided.reasons)
         at_work = "at work" if found.at_work else "about to start over"
         if options.output == "json":
-            print(msgspec.json.encode({"version": 1, "state": found.state, "reasons": reasons}).decode())
+            print(msgspec.json.encode({"version": 1, "state": found.shown.state, "reasons": reasons}).decode())
         else:
             print(f"The installer is {at_work}: {' '.join(reasons)}\n")
             print(f"For the steps of a change and for the holders of devices {_INSTALLER}.")

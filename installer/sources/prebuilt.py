@@ -5,7 +5,7 @@ from pathlib import Path
 from installer import change_steps, sources
 from installer.decide import desired
 from installer.host import digests, kmod
-from runtime import errors
+from runtime import driver_work, errors
 
 
 class Prebuilt:
@@ -13,7 +13,7 @@ class Prebuilt:
 
     def __init__(self, context: sources.Context) -> None:
         self._context = context
-        self._image = context.image / "opt/lib/modules"
+        self._image = context.image / driver_work.MODULES.lstrip("/")
         self._folders = list(dict.fromkeys((self._image, *_of_payloads(context))))
         """The folders with a folder for each kernel."""
 
@@ -56,13 +56,15 @@ class Prebuilt:
 
 
 def _of_payloads(context: sources.Context) -> list[Path]:
-    """Return the folders with a folder for each kernel in payloads: a path of one, or lib/modules below it."""
-    tops = [
-        context.payloads / payload.name / path.lstrip("/")
+    """Return the folders with a folder for each kernel in payloads, one for each path."""
+    return [
+        max(
+            (context.payloads / payload.name / folder.lstrip("/") for folder in driver_work.module_folders(path)),
+            key=lambda folder: ((folder / context.kernel).is_dir(), folder.is_dir()),
+        )
         for payload in context.settings.payloads
         for path in payload.paths
     ]
-    return [below if (below := top / "lib/modules").is_dir() else top for top in tops]
 
 
 class InTree:

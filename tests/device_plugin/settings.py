@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from compiler import kae, recipes
+from compiler.formats import canonical
 from device_plugin import plugin, served
 from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised
@@ -71,7 +72,7 @@ def kind(name: str = "hpre") -> served.Kind:
 
 def text(stated: config.Config) -> str:
     """A config as the compiler writes it."""
-    return json.dumps(shapes.stated(stated))
+    return json.dumps(canonical.stated(stated))
 
 
 def options(host: hosts.Host, folder: Path) -> list[str]:

@@ -32,13 +32,8 @@ from tests.runtime.programs import PLUGIN
         ),
         (
             ("resources", 0, "inject", "files"),
-            [{"name": "a", "as": "/etc/a", "text": ""}, {"name": "a", "as": "/etc/b", "text": ""}],
-            "Two of `files` are named 'a'.",
-        ),
-        (
-            ("resources", 0, "inject", "mounts"),
-            [{"path": "/etc/onload.conf"}],
-            "A container would get two things at '/etc/onload.conf'.",
+            [{"name": "a", "as": "/etc/a", "text": ""}, {"name": "a", "as": "/etc/b", "text": "b"}],
+            "There are two texts for a file 'a': name one of them otherwise.",
         ),
         (("vendor",), "1924", "at $: Object contains unknown field `vendor`."),
         (("resources",), [], "at $.resources: Expected `array` of length >= 1."),
@@ -52,7 +47,7 @@ from tests.runtime.programs import PLUGIN
         (
             ("resources", 1, "inject"),
             {"files": [{"name": "onload-conf", "as": "/etc/x", "text": "another"}]},
-            "at $: Two resources have different texts for a file 'onload-conf': name one of them otherwise.",
+            "at $: There are two texts for a file 'onload-conf': name one of them otherwise.",
         ),
         (("kinds", 1), {"name": "qat", "vendor": "8086"}, "at $.kinds[1]: Kind 'qat' needs `devices` or `classes`."),
     ],

@@ -102,6 +102,13 @@ def test_globs_are_walked_for_each_container(tmp_path: Path) -> None:
             },
             r"2 paths of the host would be /etc/onload of a container",
         ),
+        (
+            {
+                "mounts": [{"path": f"{LIBRARIES}/libonload.so", "as": "/etc/onload.conf"}],
+                "files": [{"name": "conf", "as": "/etc/onload.conf", "text": ""}],
+            },
+            r"2 paths of the host would be /etc/onload\.conf of a container",
+        ),
     ],
 )
 def test_no_container_starts_without_its_files(tmp_path: Path, inject: Mapping[str, Any], sentence: str) -> None:

@@ -26,7 +26,7 @@ def test_a_disk_that_is_too_small_for_the_driver_is_refused_with_the_sizes(
 
         assert shown.state == "Failed"
         assert incidents.works(machine)
-        assert shown.reason == f"The disk of '{homes.KAE.drivers}' has 20 MiB free; 64 are needed."
+        assert shown.reason == f"The disk of '{homes.KAE.drivers}' has 20 MiB free, and 64 are needed."
 
 
 def test_a_disk_with_too_few_inodes_for_the_driver_is_refused_with_their_numbers(
@@ -39,7 +39,7 @@ def test_a_disk_with_too_few_inodes_for_the_driver_is_refused_with_their_numbers
 
         assert (shown.state, incidents.works(machine)) == ("Failed", True)
         assert f"The disk of '{homes.KAE.drivers}' has " in shown.reason
-        assert "inodes free (df -i); " in shown.reason
+        assert "inodes free (df -i), and " in shown.reason
 
 
 def test_a_disk_that_gets_full_while_the_driver_is_staged_gets_its_room_back(

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from compiler import kae
+from compiler.formats import canonical
 from installer import cli, loop, paths
 from installer.decide import desired
 from installer.host import host_state, kmod, pci, record
@@ -94,7 +95,7 @@ def parameters(**values: int) -> dict[str, dict[str, int]]:
 
 def text(stated: driver_config.Config) -> str:
     """Return a config as the compiler writes it."""
-    return json.dumps(shapes.stated(stated))
+    return json.dumps(canonical.stated(stated))
 
 
 class Boot:
@@ -232,6 +233,6 @@ def current(**changes: Any) -> host_state.HostState:
         "has_rule": changes.get("rule", True),
         "record": record.Record(installed=driver(), since="2026-01-02T03:04:05Z"),
         "changing": False,
-        "own": homes.KAE,
+        "home": homes.KAE.home,
     }
     return host_state.HostState(**stated | changes)

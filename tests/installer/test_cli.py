@@ -403,10 +403,10 @@ def test_an_installer_that_ends_is_done_once_the_driver_is_right(machine: Machin
         config = settings.config(metrics={"port": reporters.getsockname()[1]})
         done = run("--until-right", *options(machine, image, config))
 
-    found = left.read(tmp_path / "program", homes.KAE)
+    found = left.read(tmp_path / "program")
     assert (done.returncode, settings.versions(machine)) == (0, {"2.0.1"})
     assert found is not None
-    assert (found.state, found.at_work) == ("Ready", False)
+    assert (found.shown.state, found.at_work) == ("Ready", False)
 
 
 def test_an_installer_that_is_ended_before_is_not_done(machine: Machine, image: Path, tmp_path: Path) -> None:
@@ -416,15 +416,15 @@ def test_an_installer_that_is_ended_before_is_not_done(machine: Machine, image: 
     with start("--until-right", *options(machine, image)) as process:
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
-            found = left.read(folder, homes.KAE)
-            if found is not None and found.state == "Failed":
+            found = left.read(folder)
+            if found is not None and found.shown.state == "Failed":
                 break
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=DEADLINE_S)
 
     assert found is not None
-    assert "The image holds no modules" in found.reason
+    assert "The image holds no modules" in found.shown.reason
     assert (process.returncode, found.at_work) == (3, True)
 
 

@@ -71,10 +71,11 @@ def test_without_its_record_the_driver_counts_as_one_of_others(machine: Machine,
     assert {name: stamp for name, stamp in machine.files().items() if name != "var/lib/kae/driver.json"} == before
 
 
-def test_a_damaged_driver_of_the_store_is_staged_anew(machine: Machine, crew: Crew) -> None:
+@pytest.mark.parametrize("content", [b"{", b'{"id": "\xff"}'], ids=["cut", "no UTF-8"])
+def test_a_damaged_driver_of_the_store_is_staged_anew(machine: Machine, crew: Crew, content: bytes) -> None:
     crew.job().settle()
     for path in (machine.root / "var/lib/kae/drivers").glob("prebuilt-2.0.1-*/driver.json"):
-        path.write_text("{")
+        path.write_bytes(content)
     job = crew.job("2.0.1")
 
     job.settle()

@@ -76,6 +76,23 @@ def test_a_driver_is_removed_without_its_images(machine: Machine, tmp_path: Path
     assert contents(machine) == bare
 
 
+# The compiler takes each for one of modules: see tests/compiler/planning/test_image_matrix.py.
+@pytest.mark.parametrize(
+    "path", ["/opt/lib/modules", "/opt/lib", "/opt", f"/opt/lib/modules/{machines.KERNEL}", "/lib/modules", "/modules"]
+)
+def test_modules_are_found_by_each_path_of_their_payload(machine: Machine, tmp_path: Path, path: str) -> None:
+    image = stacks.payload(tmp_path, "modules", stacks.kmod_files("1.0"))
+    top = image / "payload/modules"
+    if "opt" not in path:  # The image has them elsewhere, as a driver container has.
+        target = top / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (top / "opt/lib/modules").rename(target)
+
+    settings.installed(machine, image, **stacks.KMOD | {"payloads": [{"name": "modules", "paths": [path]}]})
+
+    assert settings.versions(machine) == {"1.0"}
+
+
 def test_a_payload_without_the_running_kernel_is_refused(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     other = settings.OTHER_KERNEL

@@ -12,7 +12,7 @@ from installer.host import host_state
 from installer.report import left, reporter
 from runtime import signals, state
 from tests.device_plugin.functions import Function
-from tests.installer import homes, layouts, settings
+from tests.installer import layouts, settings
 from tests.installer.machines import Machine
 
 RIGHT = "The driver 2.0.1 is loaded and verified."
@@ -39,7 +39,7 @@ class Pod:
         """Return an installer that has begun."""
         stated = settings.config(**changes) if changes else self.config
         made = settings.installer(self.machine, self.machine.image(stated.driver_version), stated=stated)
-        made.parts.leave_to_reporter(left.Keeper(self.programs, homes.KAE))
+        made.parts.leave_to_reporter(left.Keeper(self.programs))
         return made
 
     def prove(self) -> None:
@@ -57,7 +57,7 @@ class Pod:
 
     def left(self) -> left.Left:
         """Return what the installer has left."""
-        found = left.read(self.programs, homes.KAE)
+        found = left.read(self.programs)
         assert found is not None
         return found
 
@@ -233,7 +233,7 @@ def test_a_kubelet_that_does_not_start_the_installer_over_is_told_of(also: bool,
 
 def test_an_installer_that_fails_before_its_first_look_has_begun(pod: Pod) -> None:
     pod.install()
-    left.Keeper(pod.programs, homes.KAE)
+    left.Keeper(pod.programs)
     pod.machine.unload()
 
     assert starts_over(pod.report()) == [False, False]
@@ -310,11 +310,11 @@ def test_a_parameter_that_root_alone_may_read_is_as_it_was_left(pod: Pod) -> Non
 def test_without_rights_is_judged_as_with_them(pod: Pod) -> None:
     pod.install()
     found = pod.left()
-    assert found.host is not None
+    assert found.shown.host is not None
     settings.break_parameter(pod.machine)
     pod.machine.host.write_attribute("/sys/bus/pci/devices/0000:79:00.0/sriov_numvfs", "2")
 
-    one = reporter.seen(pod.machine.host, pod.config, found.host)
+    one = reporter.seen(pod.machine.host, pod.config, found.shown.host)
     other = host_state.read(pod.machine.host, pod.config)
 
     assert decision.decide(pod.config, one, found.digest) == decision.decide(pod.config, other, found.digest)

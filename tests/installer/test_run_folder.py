@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,47 @@ def test_a_link_planted_at_the_last_moment_is_not_written_through(
             machine.host.write(homes.KAE.changing, "{}")
 
     assert victim.read_text() == "whole"
+
+
+def test_an_installer_of_an_earlier_release_that_has_its_lock_is_waited_for(machine: Machine, crew: Crew) -> None:
+    earlier = files.Lock(machine.host.path(paths.EARLIER_LOCK))  # It lay there up to kae 0.2.
+    assert earlier.acquire()
+
+    waiting = crew.job("2.0.2").settle()
+
+    assert waiting.state == "Queued"
+    assert "one of an earlier release holds its lock" in waiting.reason
+    earlier.close()
+    assert crew.job("2.0.2").settle().state == "Ready"
+
+
+def test_an_installer_of_an_earlier_release_waits_for_a_change(machine: Machine, crew: Crew) -> None:
+    earlier = files.Lock(machine.host.path(paths.EARLIER_LOCK))
+    job, taken = crew.job("2.0.2"), []
+    job.at("prepare-store", lambda: taken.append(earlier.acquire()))
+
+    assert job.settle().state == "Ready"
+    assert (taken, earlier.acquire()) == ([False], True)
+    earlier.close()
+
+
+@pytest.mark.parametrize("made", ["link", "pipe", "folder", "dangling"])
+def test_what_no_earlier_installer_put_in_place_of_its_lock_holds_nothing_up(
+    made: str, machine: Machine, crew: Crew
+) -> None:
+    path, held = machine.host.path(paths.EARLIER_LOCK), files.Lock(machine.host.path("/etc/held"))
+    assert held.acquire()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if made == "pipe":
+        os.mkfifo(path)
+    elif made == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("../../etc/held" if made == "link" else "../../etc/created")
+
+    assert crew.job("2.0.2").settle().state == "Ready"
+    assert not machine.host.path("/etc/created").exists()
+    held.close()
 
 
 def test_a_link_in_place_of_the_lock_creates_no_file(machine: Machine) -> None:

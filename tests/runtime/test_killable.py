@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
@@ -30,7 +29,7 @@ def fifo(folder: Path) -> Path:
 
 
 def test_an_answer_crosses_whole() -> None:
-    answer = (MappingProxyType({"a": frozenset({1})}), Path("/x"), "x" * (1 << 20), b"\0\n.")
+    answer = ({"a": frozenset({1})}, Path("/x"), "x" * (1 << 20), b"\0\n.")
 
     assert killable.call(lambda: answer) == answer
 

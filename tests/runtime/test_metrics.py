@@ -1,5 +1,6 @@
 """Metrics are there for Prometheus, on a port that is given back."""
 
+import contextlib
 import http.client
 import socket
 import socketserver
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import errors, metrics
+from runtime import errors, metrics, shapes
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,12 +26,17 @@ def one_gauge() -> Iterator[metrics.Family]:
     yield metrics.Family("kae_devices", "Devices.", [(("hpre",), 2)], labels=("kind",))
 
 
+def serving(port: int = 0) -> contextlib.AbstractContextManager[int | None]:
+    """Return the context of a server of that registry."""
+    return metrics.served(shapes.MetricsEndpoint(port=port), one_gauge)
+
+
 @pytest.fixture
-def server() -> Iterator[metrics.Server]:
-    """A server of that registry on a free port."""
-    found = metrics.serve(one_gauge, 0)
-    yield found
-    found.close()
+def port() -> Iterator[int]:
+    """The port of a server."""
+    with serving() as found:
+        assert found is not None
+        yield found
 
 
 def loopbacks() -> list[str]:
@@ -54,35 +60,31 @@ def scrape(address: str, port: int) -> str:
 
 
 @pytest.mark.parametrize("address", loopbacks())
-def test_a_scrape_finds_the_metrics_at_every_address(server: metrics.Server, address: str) -> None:
-    assert 'kae_devices{kind="hpre"} 2.0\n' in scrape(address, server.port)
+def test_a_scrape_finds_the_metrics_at_every_address(port: int, address: str) -> None:
+    assert 'kae_devices{kind="hpre"} 2.0\n' in scrape(address, port)
 
 
 def test_a_machine_without_ipv6_is_served_by_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     # An address of documentation (RFC 3849) belongs to no machine, as :: to none without IPv6.
     monkeypatch.setattr(metrics, "_ADDRESSES", ("2001:db8::1", "127.0.0.1"))
 
-    server = metrics.serve(one_gauge, 0)
-
-    assert "kae_devices" in scrape("127.0.0.1", server.port)
-    server.close()
+    with serving() as port:
+        assert "kae_devices" in scrape("127.0.0.1", port or 0)
 
 
-def test_a_port_in_use_is_a_failure(server: metrics.Server) -> None:
-    with pytest.raises(errors.Failure) as caught:
-        metrics.serve(one_gauge, server.port)
+def test_a_port_in_use_is_a_failure(port: int) -> None:
+    with pytest.raises(errors.Failure) as caught, serving(port):
+        pass
 
-    assert str(caught.value) == f"Metrics cannot be served at port {server.port}: Address already in use."
+    assert str(caught.value) == f"Metrics cannot be served at port {port}: Address already in use."
 
 
-def test_a_closed_server_frees_its_port() -> None:
-    first = metrics.serve(one_gauge, 0)
-    first.close()
+def test_a_server_that_ends_frees_its_port() -> None:
+    with serving() as first:
+        pass
 
-    second = metrics.serve(one_gauge, first.port)
-
-    assert second.port == first.port
-    second.close()
+    with serving(first or 0) as second:
+        assert second == first
 
 
 def test_a_program_without_metrics_does_not_load_the_library() -> None:

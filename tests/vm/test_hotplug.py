@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compiler.formats import canonical
 from runtime import shapes
 from tests.installer import homes
 from tests.vm import conftest, host, machine
@@ -19,7 +20,7 @@ CONFIG = {
     "cluster": "east",
     "policy": "tls",
     "recipe": "kae",
-    "home": shapes.stated(homes.KAE.home),
+    "home": canonical.stated(homes.KAE.home),
     "kinds": [{"name": "zip", "vendor": "1b36", "devices": ["0011"], "virtual": ["ffff"], "module": "hisi_zip"}],
     "resources": [{"class": "uacce", "name": RESOURCE, "socket": "zip", "kind": "zip", "inject": {"openssl": {}}}],
     "allocationPolicy": "Balanced",

@@ -262,7 +262,7 @@ def _versions(side: sides.Planned | None, place: Placement) -> Mapping[tuple[str
         return {}
     config = side.configs[division.policy.name, pool.name]
     found: dict[tuple[str, str], _Version] = {}
-    if driver_work.is_versioned(config):
+    if exchange.is_versioned(config):
         sort = "packages" if config.source.packages else images.unqualified(images.name(pool.image))
         found["version", sort] = _Version(place.version or "", _release(place.version or ""))
     for name, image in exchange.held(pool, config).items():

@@ -204,7 +204,7 @@ class Host:
         for path in (programs, own):
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir()
-        job.parts.leave_to_reporter(keeper := left.Keeper(programs, job.parts.host.own))
+        job.parts.leave_to_reporter(keeper := left.Keeper(programs))
         job.loop.keeper = keeper
         late = threading.Timer(_ENDS_S, job.parts.host.stop.set)
         late.start()
