@@ -181,6 +181,9 @@ class Driver(shapes.Config, frozen=True, kw_only=True, tag_field="class"):
     """User space of the host."""
     resources: tuple[shapes.ExtendedResource, ...] = ()
     """The extended resources whose holders are drained."""
+    programs: Annotated[str, msgspec.Meta(max_length=300)] = ""
+    """The label selector of the pods of programs that come after the driver, in the namespace of its DaemonSet; empty:
+    there are none."""
     drain: Drain
     leases: Leases
 

@@ -267,9 +267,7 @@ def configs_of_driver(spec: Data) -> Iterator[str]:
     """Yield the config of each pool of a policy."""
     (division,) = builders.view([builders.policy("tls", **spec)])[0].divisions
     for pool in division.pools:
-        yield program_configs.driver(
-            builders.cluster(), division.policy, pool, daemon_set="kae-driver-tls", leases=("a", "b")
-        )
+        yield program_configs.driver(builders.cluster(), division, pool, daemon_set="kae-driver-tls", leases=("a", "b"))
 
 
 def _drivers() -> Iterator[str]:
@@ -315,6 +313,7 @@ DRIVER_OF_RECIPE: Data = {
     "nodes": ["/dev/onload"],
     "files": [{"from": "/opt/onload", "to": "/opt/onload"}],
     "resources": ["amd.com/onload"],
+    "programs": "device.openfuyao.com/after=onload-driver",
     "drain": {"enabled": True, "timeoutSeconds": 300},
     "leases": {"namespace": "kae-operator", "names": ["onload-driver-desk-1"]},
     "metrics": {"port": 9511},
