@@ -153,10 +153,16 @@ class GroupPath(Model):
 
 
 class DeviceGroup(Model):
-    """Device nodes that make up one device."""
+    """Device nodes that make up one device; those of PCI functions are of one function."""
 
     paths: Annotated[tuple[GroupPath, ...], Field(min_length=1)]
     """Its nodes."""
+    vendor: PciId | None = None
+    """The PCI vendor id that its functions have; absent: any. Nodes of no function are then none of it."""
+    driver: Annotated[
+        str | None, forms.text("[A-Za-z0-9_-]+", 63, "the name of a driver in /sys/bus/pci/drivers, such as xe")
+    ] = None
+    """The kernel driver that its functions are bound to; absent: any. Nodes of no function are then none of it."""
 
 
 class InjectedNode(Model):

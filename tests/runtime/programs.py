@@ -148,7 +148,9 @@ PLUGIN: Data = {
                     "paths": [
                         {"path": "/dev/npu[0-9]", "as": "/dev/", "permissions": "r", "limit": 2, "optional": True},
                         {"path": "/dev/npu-control"},
-                    ]
+                    ],
+                    "vendor": "19e5",
+                    "driver": "npu-drv",
                 }
             ],
             "shares": 2,
@@ -201,6 +203,7 @@ DEVICE_PLUGIN = Program(
         *(("resources", 0, "inject", *place) for place in (("libraries", "path"), ("openssl", "conf"))),
         *(("resources", 0, "inject", part, 0, "as") for part in ("nodes", "mounts")),
         ("resources", 1, "groups", 0, "paths", 0, "as"),
+        *(("resources", 1, "groups", 0, name) for name in ("vendor", "driver")),
     ),
     integers=(("version",), ("resources", 0, "shares"), ("metrics", "port")),
     definitions={
