@@ -123,7 +123,7 @@ class GroupPath(shapes.Shape, frozen=True, kw_only=True):
 
 
 class DeviceGroup(shapes.Shape, frozen=True, kw_only=True):
-    """Device nodes that make up one device: globs are walked in step, and those of PCI functions within each function."""
+    """Device nodes that make up one device: globs are walked in step, those of PCI functions within each."""
 
     paths: Annotated[tuple[GroupPath, ...], msgspec.Meta(min_length=1)]
     vendor: shapes.PciId | None = None

@@ -284,7 +284,7 @@ def _onload_images(source: Source, policy: Draft) -> None:
     """Put the images: that of user space, and one of the modules by kernel."""
     user = source.get(str, "onload", "userImage")
     if user is not None:
-        policy.put(("spec", "images", "user"), _parts(user), source.origin("onload", "userImage"))
+        policy.put(("spec", "images", "user"), parts(user), source.origin("onload", "userImage"))
     fields = _Fields(mappings=_ONLOAD_MAPPINGS, image="kernelModuleImage")
     image, served = _put_mappings(source, policy, fields)
     policy.put(("spec", "images", "modules"), image)
@@ -346,10 +346,10 @@ def _image(source: Source, fields: _Fields, at: documents.Path, literal: str | N
             *at,
         )
         return None
-    return _parts(text)
+    return parts(text)
 
 
-def _parts(reference: str) -> dict[str, str]:
+def parts(reference: str) -> dict[str, str]:
     """Return repository, image and version of a reference, with the registry and the tag that a runtime takes.
 
     A reference without a registry is one of docker.io, and without a tag one of `latest`
