@@ -110,11 +110,11 @@ class Payload(shapes.Shape, frozen=True, kw_only=True):
 
 
 class HostFiles(shapes.Shape, frozen=True, kw_only=True):
-    """A folder of user space that the host gets."""
+    """A folder of user space or of firmware that the host gets."""
 
     from_: shapes.HostPath = msgspec.field(name="from")
     """Its path in a payload, or, of a driver without payloads, in the installer's image."""
-    to: shapes.OptPath
+    to: shapes.PlacePath
     """Its path on the host."""
 
 

@@ -36,7 +36,7 @@ MODULE: translation.Reasons = MappingProxyType(
         (*_CONTAINER, "version"): "Waves of the rollout bring a version to some nodes first, without labels on nodes.",
         (*_MODPROBE, "args"): _ARGUMENTS,
         (*_MODPROBE, "rawArgs"): _ARGUMENTS,
-        (*_MODPROBE, "firmwarePath"): "Files go below /opt of the hosts only: bring firmware with their system.",
+        (*_MODPROBE, "firmwarePath"): "Write it into driver.files of the recipe, to a folder in /lib/firmware/updates.",
         **{(*_CONTAINER, field): translation.BUILT for field in ("build", "sign")},
         (*_CONTAINER, "registryTLS"): _TLS,
         **{(*_MAPPINGS, translation.ITEM, field): translation.BUILT for field in ("build", "sign")},

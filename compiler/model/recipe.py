@@ -66,7 +66,14 @@ DeviceGlob = Annotated[
     str, forms.text(f"/dev(/{_GLOB_STEP})+", 200, "the path of a device node or a glob, such as /dev/npu*")
 ]
 DevicePath = Annotated[str, forms.text(f"/dev(/{_STEP})+", 200, "the path of a device node, such as /dev/onload")]
-OptPath = Annotated[str, forms.text(f"/opt(/{_STEP})+", 200, "a path below /opt, such as /opt/onload")]
+PlacePath = Annotated[
+    str,
+    forms.text(
+        f"(/opt|/lib/firmware/updates)(/{_STEP})+",
+        200,
+        "a path below /opt or /lib/firmware/updates, such as /opt/onload",
+    ),
+]
 SourceName = Literal["build", "inTree", "packages", "prebuilt"]
 
 
@@ -95,11 +102,11 @@ class RecipeModule(Model):
 
 
 class HostFile(Model):
-    """User space that is put on the host."""
+    """A folder of user space or of firmware that is put on the host."""
 
     from_: Annotated[HostPath, Field(alias="from")]
     """A path in a payload."""
-    to: OptPath
+    to: PlacePath
     """The path on the host."""
 
 
@@ -119,7 +126,7 @@ class RecipeDriver(Model):
     nodes: tuple[DevicePath, ...] = ()
     """Device nodes that are there when the driver is loaded."""
     files: tuple[HostFile, ...] = ()
-    """User space on the host."""
+    """User space and firmware on the host."""
 
 
 Permissions = Literal["r", "w", "m", "rw", "rm", "wm", "rwm"]
