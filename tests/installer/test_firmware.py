@@ -1,6 +1,5 @@
 """Firmware of a driver: a folder below /lib/firmware/updates, which is exchanged with the modules and goes with it."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
 PLACE = "/lib/firmware/updates/npu"
-FIRMWARE: Mapping[str, Any] = stacks.KMOD | {
+FIRMWARE: dict[str, Any] = stacks.KMOD | {
     "payloads": (driver_config.Payload(name="modules", paths=("/opt/lib/modules", "/firmware")),),
     "files": (driver_config.HostFiles(from_="/firmware", to=PLACE),),
 }
