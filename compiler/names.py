@@ -68,8 +68,10 @@ NFD = ("nfd-master", "nfd-worker", "nfd-gc")
 APP_LABEL = "app.kubernetes.io/name"
 POLICY_LABEL = "device.openfuyao.com/policy"
 POOL_LABEL = "device.openfuyao.com/pool"
-RESERVED_LABELS = (APP_LABEL, POLICY_LABEL, POOL_LABEL)
-"""The labels by which DaemonSets select their pods; templates/ sets them."""
+AFTER_LABEL = "device.openfuyao.com/after"
+"""The label of the pods that installers take away before they unload the driver; its value is the app of those."""
+RESERVED_LABELS = (APP_LABEL, POLICY_LABEL, POOL_LABEL, AFTER_LABEL)
+"""The labels by which DaemonSets and installers select pods; templates/ sets them."""
 
 RENDERED = "app.kubernetes.io/part-of=kae"
 """The label of every rendered object, as a selector."""

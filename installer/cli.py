@@ -16,7 +16,7 @@ from msgspec import structs
 from installer import loop, paths, sources, store
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
-from installer.drain import cluster, device_holders, device_users, leases
+from installer.drain import cluster, device_holders, device_users, leases, programs
 from installer.host import chroot, digests, host_state, record
 from installer.report import driver_state, left, report
 from installer.sources import build, packages, prebuilt
@@ -52,8 +52,10 @@ class Wiring:
         source = _source(self._context)
         drivers = store.Store(self._context, source)
         self._api = cluster.Cluster(kubeconfig)
-        self.claim = leases.Claim(self._api, settings.leases, os.environ.get(NODE, ""))
-        self._devices = device_users.DeviceUsers(host, settings, self._api, folders.kubelet)
+        node = os.environ.get(NODE, "")
+        self.claim = leases.Claim(self._api, settings.leases, node)
+        after = programs.Programs(host, settings, self._api, node)
+        self._devices = device_users.DeviceUsers(host, settings, self._api, folders.kubelet, after)
         preparation = prepare.Preparation(host, settings, drivers, self._devices, self.claim)
         self.changer = transaction.Changer(host, settings, drivers, preparation)
         brought = [source.fingerprint()]

@@ -25,6 +25,12 @@ PACKAGES = f"{STATE}/packages"
 OPT = "/opt"
 """The folder with the trees of user-space files of all drivers."""
 
+FIRMWARE = "/lib/firmware/updates"
+"""The kernel looks here for firmware before it looks at the system's own (fw_path of its firmware_loader/main.c)."""
+
+_FIRMWARE = ".firmware"
+"""Its name in a driver's tree: no part of a path below OPT begins with a dot."""
+
 CRIO = "/run/crio"
 """The folder of CRI-O's socket, on a host whose container runtime it is."""
 
@@ -63,12 +69,19 @@ class Own:
         return f"/etc/modprobe.d/{self.home.options}{module}.conf"
 
     def library(self, name: str) -> str:
-        """Return the path of a file of user space, whose name is below the home's folder of files."""
-        return f"{self.home.files}/{name}"
+        """Return the path of a file of user space by its name in a driver's tree."""
+        below = name.removeprefix(f"{_FIRMWARE}/")
+        return f"{self.home.files}/{name}" if below == name else f"{FIRMWARE}/{below}"
 
     def modules(self, kernel: str) -> str:
         """Return the folder of installed modules."""
         return f"/lib/modules/{kernel}/{self.updates}"
+
+
+def part(files: str, place: str) -> str:
+    """Return the name in a driver's tree of a path below the home's folder of files, or below that of firmware."""
+    below = place.removeprefix(f"{FIRMWARE}/")
+    return place.removeprefix(files).lstrip("/") if below == place else f"{_FIRMWARE}/{below}"
 
 
 def record(state: str) -> str:

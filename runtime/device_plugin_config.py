@@ -110,9 +110,13 @@ class GroupPath(shapes.Shape, frozen=True, kw_only=True):
 
 
 class DeviceGroup(shapes.Shape, frozen=True, kw_only=True):
-    """Device nodes that make up one device: the globs are walked in step."""
+    """Device nodes that make up one device: globs are walked in step, those of PCI functions within each."""
 
     paths: Annotated[tuple[GroupPath, ...], msgspec.Meta(min_length=1)]
+    vendor: shapes.PciId | None = None
+    """The PCI vendor id of its functions; None: any."""
+    driver: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]+\Z", max_length=63)] | None = None
+    """The kernel driver that its functions are bound to; None: any."""
 
 
 class Resource(shapes.Shape, frozen=True, kw_only=True, tag_field="class", tag=str.lower):

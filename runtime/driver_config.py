@@ -110,11 +110,11 @@ class Payload(shapes.Shape, frozen=True, kw_only=True):
 
 
 class HostFiles(shapes.Shape, frozen=True, kw_only=True):
-    """A folder of user space that the host gets."""
+    """A folder of user space or of firmware that the host gets."""
 
     from_: shapes.HostPath = msgspec.field(name="from")
     """Its path in a payload, or, of a driver without payloads, in the installer's image."""
-    to: shapes.OptPath
+    to: shapes.PlacePath
     """Its path on the host."""
 
 
@@ -181,6 +181,9 @@ class Driver(shapes.Config, frozen=True, kw_only=True, tag_field="class"):
     """User space of the host."""
     resources: tuple[shapes.ExtendedResource, ...] = ()
     """The extended resources whose holders are drained."""
+    programs: Annotated[str, msgspec.Meta(max_length=300)] = ""
+    """The label selector of the pods of programs that come after the driver, in the namespace of its DaemonSet; empty:
+    there are none."""
     drain: Drain
     leases: Leases
 

@@ -55,7 +55,8 @@ _PATH = r"(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)+\Z"
 HostPath = Annotated[str, msgspec.Meta(pattern=f"^{_PATH}", max_length=200)]
 """An absolute path without a part that is '.' or '..'."""
 DevicePath = Annotated[str, msgspec.Meta(pattern=f"^/dev{_PATH}", max_length=200)]
-OptPath = Annotated[str, msgspec.Meta(pattern=f"^/opt{_PATH}", max_length=200)]
+PlacePath = Annotated[str, msgspec.Meta(pattern=f"^(/opt|/lib/firmware/updates){_PATH}", max_length=200)]
+"""A path at which a driver puts files on the host."""
 
 
 class Home(Shape, frozen=True, kw_only=True):

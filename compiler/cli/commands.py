@@ -225,14 +225,17 @@ def _init(command: cli.Parser) -> None:
     options.quiet(command)
 
 
-@_command("turn the settings of another operator (KAE's, KMM's, Onload's, SRO's) into documents")
+@_command("turn the settings of another operator (KAE's, KMM's, Onload's, SRO's, Intel's) into documents")
 def _import(command: cli.Parser) -> None:
     command.examples(
         "kae import values.yaml --cluster east --output-file policies/east.yaml",
         "kubectl get kaepolicy kae -o yaml | kae import --cluster east --output-file policies/east.yaml",
         "kae import module.yaml --cluster east --output-file policies/kmod.yaml    also recipes/NAME/recipe.yaml",
     )
-    text = "values of a chart, a KAEPolicy, a Module of KMM, an Onload or a SpecialResource; - reads standard input"
+    text = (
+        "values of a chart, a KAEPolicy, a Module of KMM, an Onload, a SpecialResource or a device plugin of Intel's"
+        " operator; - reads standard input"
+    )
     command.add_argument("file", nargs="?", default="-", help=text)
     options.named_cluster(command, "the cluster's name")
     form = f"lower-case letters, digits and '-', at most {names.POLICY_LENGTH}, and no '--'"

@@ -36,7 +36,7 @@ MODULE: translation.Reasons = MappingProxyType(
         (*_CONTAINER, "version"): "Waves of the rollout bring a version to some nodes first, without labels on nodes.",
         (*_MODPROBE, "args"): _ARGUMENTS,
         (*_MODPROBE, "rawArgs"): _ARGUMENTS,
-        (*_MODPROBE, "firmwarePath"): "Files go below /opt of the hosts only: bring firmware with their system.",
+        (*_MODPROBE, "firmwarePath"): "Write it into driver.files of the recipe, to a folder in /lib/firmware/updates.",
         **{(*_CONTAINER, field): translation.BUILT for field in ("build", "sign")},
         (*_CONTAINER, "registryTLS"): _TLS,
         **{(*_MAPPINGS, translation.ITEM, field): translation.BUILT for field in ("build", "sign")},
@@ -284,7 +284,7 @@ def _onload_images(source: Source, policy: Draft) -> None:
     """Put the images: that of user space, and one of the modules by kernel."""
     user = source.get(str, "onload", "userImage")
     if user is not None:
-        policy.put(("spec", "images", "user"), _parts(user), source.origin("onload", "userImage"))
+        policy.put(("spec", "images", "user"), parts(user), source.origin("onload", "userImage"))
     fields = _Fields(mappings=_ONLOAD_MAPPINGS, image="kernelModuleImage")
     image, served = _put_mappings(source, policy, fields)
     policy.put(("spec", "images", "modules"), image)
@@ -346,10 +346,10 @@ def _image(source: Source, fields: _Fields, at: documents.Path, literal: str | N
             *at,
         )
         return None
-    return _parts(text)
+    return parts(text)
 
 
-def _parts(reference: str) -> dict[str, str]:
+def parts(reference: str) -> dict[str, str]:
     """Return repository, image and version of a reference, with the registry and the tag that a runtime takes.
 
     A reference without a registry is one of docker.io, and without a tag one of `latest`

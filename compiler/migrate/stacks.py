@@ -11,7 +11,7 @@ from compiler import diagnostics, schema
 from compiler.checks import policy as policy_checks
 from compiler.checks import recipe as recipe_checks
 from compiler.formats import documents
-from compiler.migrate import kernel_modules, operator_values, translation
+from compiler.migrate import device_plugins, kernel_modules, operator_values, translation
 from compiler.migrate.translation import Draft, Names, Source
 from compiler.read import fleet as reader
 
@@ -22,6 +22,7 @@ _STACKS: Mapping[str, tuple[_Drafted, translation.Reasons]] = MappingProxyType(
         "Module": (kernel_modules.of_module, kernel_modules.MODULE),
         "Onload": (kernel_modules.of_onload, kernel_modules.ONLOAD),
         "SpecialResource": (kernel_modules.of_special_resource, kernel_modules.SPECIAL_RESOURCE),
+        **dict.fromkeys(device_plugins.KINDS, (device_plugins.of_plugin, device_plugins.REASONS)),
     }
 )
 

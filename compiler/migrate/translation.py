@@ -27,6 +27,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "Module": "kmm.sigs.x-k8s.io",
         "Onload": "onload.amd.com",
         "SpecialResource": "sro.openshift.io",
+        **{f"{device}DevicePlugin": "deviceplugin.intel.com" for device in ("Dsa", "Gpu", "Iaa", "Npu", "Qat", "Sgx")},
     }
 )
 """The API group of each kind of object that is imported; no version of one takes part in what its fields mean."""
@@ -205,9 +206,12 @@ class Source(msgspec.Struct, kw_only=True):
 
     def stays(self, there: str) -> None:
         """Say that a driver stays where its policy goes, unlike `there`."""
-        span = self.document.span(*self.root[:-1], "kind")
         hint = "Set driver.state: Absent, and delete the policy when they are gone."
-        self._add("import-differs", span, "The modules stay loaded where the policy is deleted.", there, hint)
+        self.tell("The modules stay loaded where the policy is deleted.", there, hint)
+
+    def tell(self, message: str, note: str, hint: str) -> None:
+        """Say what is another thing of the whole object."""
+        self._add("import-differs", self.document.span(*self.root[:-1], "kind"), message, note, hint)
 
     def title(self, names_wanted: Names, what: str, otherwise: str = "") -> tuple[str, documents.Path]:
         """Return the name of the recipe or the policy, and its origin; the object's own, unless the call has one."""

@@ -66,7 +66,14 @@ DeviceGlob = Annotated[
     str, forms.text(f"/dev(/{_GLOB_STEP})+", 200, "the path of a device node or a glob, such as /dev/npu*")
 ]
 DevicePath = Annotated[str, forms.text(f"/dev(/{_STEP})+", 200, "the path of a device node, such as /dev/onload")]
-OptPath = Annotated[str, forms.text(f"/opt(/{_STEP})+", 200, "a path below /opt, such as /opt/onload")]
+PlacePath = Annotated[
+    str,
+    forms.text(
+        f"(/opt|/lib/firmware/updates)(/{_STEP})+",
+        200,
+        "a path below /opt or /lib/firmware/updates, such as /opt/onload",
+    ),
+]
 SourceName = Literal["build", "inTree", "packages", "prebuilt"]
 
 
@@ -95,11 +102,11 @@ class RecipeModule(Model):
 
 
 class HostFile(Model):
-    """User space that is put on the host."""
+    """A folder of user space or of firmware that is put on the host."""
 
     from_: Annotated[HostPath, Field(alias="from")]
     """A path in a payload."""
-    to: OptPath
+    to: PlacePath
     """The path on the host."""
 
 
@@ -119,7 +126,7 @@ class RecipeDriver(Model):
     nodes: tuple[DevicePath, ...] = ()
     """Device nodes that are there when the driver is loaded."""
     files: tuple[HostFile, ...] = ()
-    """User space on the host."""
+    """User space and firmware on the host."""
 
 
 Permissions = Literal["r", "w", "m", "rw", "rm", "wm", "rwm"]
@@ -153,10 +160,16 @@ class GroupPath(Model):
 
 
 class DeviceGroup(Model):
-    """Device nodes that make up one device."""
+    """Device nodes that make up one device; those of PCI functions are of one function."""
 
     paths: Annotated[tuple[GroupPath, ...], Field(min_length=1)]
     """Its nodes."""
+    vendor: PciId | None = None
+    """The PCI vendor id that its functions have; absent: any. Nodes of no function are then none of it."""
+    driver: Annotated[
+        str | None, forms.text("[A-Za-z0-9_-]+", 63, "the name of a driver in /sys/bus/pci/drivers, such as xe")
+    ] = None
+    """The kernel driver that its functions are bound to; absent: any. Nodes of no function are then none of it."""
 
 
 class InjectedNode(Model):

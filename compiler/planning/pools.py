@@ -132,6 +132,11 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
     """The image of the device plugin, at the mirror of the cluster; empty where none runs."""
 
     @property
+    def is_followed(self) -> bool:
+        """True where a program comes after the driver, whose installers then take its pods away before an unload."""
+        return bool(self.pools) and any(one.program.data.get("after") == "driver" for one in self.deployments)
+
+    @property
     def label(self) -> str | None:
         """The key of the label that NFD gives a node for its pool; None for a policy with one pool or none."""
         if not self.parts or not (self.groups or self.policy.mappings):

@@ -56,6 +56,8 @@ class DriverAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The Leases that pace the swaps, of all policies: the admission policy holds an account to its own ones."""
     daemonsets: tuple[str, ...]
     """The DaemonSets that an installer may ask for: its own, before it cleans up, where the policy has it clean up."""
+    programs: bool
+    """True where it takes away pods of programs that come after the driver."""
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,11 +120,9 @@ class DevicePlugin(Pod, frozen=True, kw_only=True):
 
 _ACCESS = ("serviceaccount-kae-driver", "role-kae-driver", "rolebinding-kae-driver")
 _EVICTING = ("clusterrole-kae-driver", "clusterrolebinding-kae-driver")
-_GUARD = tuple(
-    f"{kind}-{name}"
-    for name in ("kae-driver", "kae-driver-leases")
-    for kind in ("validatingadmissionpolicy", "validatingadmissionpolicybinding")
-)
+_KINDS = ("validatingadmissionpolicy", "validatingadmissionpolicybinding")
+_GUARD = tuple(f"{kind}-{name}" for name in ("kae-driver", "kae-driver-leases") for kind in _KINDS)
+_GUARD_OF_PROGRAMS = tuple(f"{kind}-kae-driver-programs" for kind in _KINDS)
 
 Installed = tuple[pools.Division, definitions.Driver]
 """A policy of a cluster with the driver that it brings."""
@@ -158,21 +158,22 @@ def drivers(planned: plan.Plan) -> Iterator[ir.Input]:
         starts_over = supported.starts_over(planned.cluster.spec, planned.inventory.nodes)
         for division, _ in served:
             for pool in division.pools:
-                value = _driver_pool(planned.cluster, division.policy, pool, starts_over=starts_over)
+                value = _driver_pool(planned.cluster, division, pool, starts_over=starts_over)
                 yield ir.Input(("daemonset",), value, folder=one.recipe.folder)
 
 
 def guards(planned: plan.Plan) -> Iterator[ir.Input]:
-    """Yield what confines the installers that evict pods; it stays where one of them cleans up."""
+    """Yield what confines the installers that evict or delete pods; it stays where one of them cleans up."""
     for one in planned.recipes:
-        draining = [driver for _, driver in installed(one) if driver.drain.enabled]
-        if draining:
-            value = Guard(
-                stem=one.recipe.driver,
-                namespace=planned.cluster.spec.namespace,
-                installer=one.recipe.words.installer,
-            )
-            yield ir.Input(_GUARD, value, kept=any(driver.enabled_cleanup for driver in draining))
+        served = installed(one)
+        draining = [driver for _, driver in served if driver.drain.enabled]
+        followed = [driver for division, driver in served if division.is_followed]
+        value = Guard(
+            stem=one.recipe.driver, namespace=planned.cluster.spec.namespace, installer=one.recipe.words.installer
+        )
+        for templates, confined in ((_GUARD, draining), (_GUARD_OF_PROGRAMS, followed)):
+            if confined:
+                yield ir.Input(templates, value, kept=any(driver.enabled_cleanup for driver in confined))
 
 
 def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Installed]) -> Iterator[ir.Input]:
@@ -195,6 +196,7 @@ def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Inst
             # A node that comes to another policy gives back a Lease of the one before.
             leases=tuple(sorted(_leases_of(served))),
             daemonsets=tuple(_cleaned(served if is_shared else [owners[account]])),
+            programs=any(division.is_followed for division, _ in (served if is_shared else [owners[account]])),
         )
         kept = bool(cleaning) if is_shared else account in cleaning
         yield ir.Input(_ACCESS, access, kept=kept, folder=recipe.folder)
@@ -216,9 +218,10 @@ def _cleaned(served: Sequence[Installed]) -> Iterator[str]:
 
 
 def _driver_pool(
-    cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool, *, starts_over: bool
+    cluster: definitions.Cluster, division: pools.Division, pool: pools.Pool, *, starts_over: bool
 ) -> DriverPool:
-    driver, name = pool.driver, driver_name(policy, pool)
+    policy, driver = division.policy, pool.driver
+    name = driver_name(policy, pool)
     images, is_quiet = dict(pool.images), starts_over and not pool.driver.enabled_cleanup
     return DriverPool(
         **_pod(cluster, policy, driver.container, name),
@@ -233,7 +236,7 @@ def _driver_pool(
         node_address=any(module.network for module in driver.declared),
         terms=tuple(map(ir.Term, pool.terms)),
         max_unavailable=driver.max_unavailable,
-        config=program_configs.driver(cluster, policy, pool, daemon_set=name, leases=tuple(_leases(policy, driver))),
+        config=program_configs.driver(cluster, division, pool, daemon_set=name, leases=tuple(_leases(policy, driver))),
         pool=pool.name,
         state=driver.state,
         credentials_secret=(driver.source.build or driver.source.packages or _NOWHERE).credentials_secret,

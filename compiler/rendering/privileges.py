@@ -121,7 +121,8 @@ def _of_object(data: Object) -> Iterator[Privilege]:
     elif kind == _MUTATING:
         yield from _of_mutations(data["spec"])
     elif kind == "ValidatingAdmissionPolicyBinding":
-        yield Privilege(sort="confinement", text="the API server confines evictions to the own node")
+        what = "deletions of pods" if data["metadata"]["name"].endswith("-programs") else "evictions"
+        yield Privilege(sort="confinement", text=f"the API server confines {what} to the own node")
 
 
 def _of_mutations(spec: Object) -> Iterator[Privilege]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from compiler import recipes
+from compiler import names, recipes
 from compiler.fleet import clusters, definitions, pods
 from compiler.formats import canonical
 from compiler.planning import images, pools
@@ -19,14 +19,14 @@ _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 def driver(
     cluster: definitions.Cluster,
-    policy: definitions.Policy,
+    division: pools.Division,
     pool: pools.Pool,
     *,
     daemon_set: str,
     leases: tuple[str, ...],
 ) -> str:
     """Return the driver installer's config in one pool of a policy."""
-    spec, namespace, kernels = pool.driver, cluster.spec.namespace, pool.kernels
+    policy, spec, namespace, kernels = division.policy, pool.driver, cluster.spec.namespace, pool.kernels
     loaded = spec.modules
     made = {
         "pool": pool.name,
@@ -37,6 +37,7 @@ def driver(
         "left_out": tuple(module.name for module in spec.declared if module not in loaded),
         "payloads": tuple(driver_config.Payload(name=name, paths=paths) for name, paths in spec.taken.items()),
         "leases": driver_config.Leases(namespace=namespace, names=leases),
+        "programs": f"{names.AFTER_LABEL}={policy.recipe.driver}" if division.is_followed else "",
     }
     if spec.sriov:
         # Without its module no functions of a kind can be made.

@@ -18,10 +18,14 @@ _FILE = "device.openfuyao.com/file-{}"
 _AFTER = "wait-for-driver"
 """The container that waits for the driver."""
 _WAIT = (
-    'while [ -e "$0" ] || [ -e "$1" ]; do sleep 2; done; shift; '
-    'for module; do until [ -d "/sys/module/$module" ]; do sleep 2; done; done'
+    "trap 'exit 143' TERM; changing=$1 unproved=$2; shift 2; "
+    'proved() { for module; do [ -d "/sys/module/$module" ] || return; done; '
+    'ls "${changing%/*}" "${unproved%/*}" >/dev/null && [ ! -e "$changing" ] && [ ! -e "$unproved" ]; }; '
+    'until proved "$@"; do sleep 2 & wait $!; done'
 )
-"""Until no change of the driver is announced or unproved, and the modules are loaded."""
+"""Until the modules are loaded, and, looked at after them, no change of the driver is announced or unproved: a change
+that begins in between finds the pod, and takes it away. A folder that cannot be read hides what is in it. Process 1 of
+a container ends with SIGTERM only by a trap."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,13 +265,18 @@ def _wait(
         "name": _AFTER,
         "image": images.of(own, cluster.spec.images.mirrors),
         "imagePullPolicy": driver.container.pull_policy,
-        "command": ["sh", "-c", _WAIT, "/host/run/driver-changing", blocked, *(one.name for one in driver.modules)],
+        "command": [
+            *("sh", "-c", _WAIT, _AFTER, "/host/run/driver-changing", blocked),
+            *(one.name for one in driver.modules),
+        ],
         "securityContext": {
             "runAsUser": 0,
             "runAsGroup": 0,
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
+            # Where SELinux is enforced for containers, container_t may not read these folders.
+            "seLinuxOptions": {"type": "spc_t"},
         },
         "volumeMounts": [{"name": volume, "mountPath": to, "readOnly": True} for volume, _, to in seen],
     }

@@ -4,6 +4,10 @@ Such a device is a group of device nodes, found by globs that are walked in step
 order, and the n-th match of each makes the n-th device. The shortest list ends the walk; with a limit, a list is gone
 through so many times. It is how generic-device-plugin (squat) finds devices.
 
+Nodes of PCI functions are walked in step within each function alone: a BMC has a /dev/dri/card0 and no render node, so
+the n-th card and the n-th render node may be of two. Only then are they walked in step with nodes that belong to no
+function, and with those of a limit, which are in several devices.
+
 Globs and paths are those of the host, of which only some folders are here: links are followed as there. Of the host's
 KAE libraries, it is said what is missing, as a runtime mounts an empty folder in silence.
 """
@@ -13,7 +17,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -134,17 +138,61 @@ def walk(where: paths.Paths, entries: Iterable[config.DeviceGroup]) -> tuple[Gro
     return tuple(groups)
 
 
+_Nodes = list[tuple[int, str]]
+"""Nodes of a device: the index of the path that each matches, and its own path."""
+_Column = tuple[int, list[_Nodes]]
+"""A limit, and what is found for one path."""
+
+
 def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[str, list[tuple[config.GroupPath, str]]]]:
     """Yield the paths of the nodes of each device, and that of the node by which it is known."""
-    found = [(path, matches(where, path.path)) for path in entry.paths]
-    there = [(path, names) for path, names in found if names or not path.optional]
-    if not there:
+    found = {index: matches(where, path.path) for index, path in enumerate(entry.paths)}
+    alone = {index: names for index, names in found.items() if entry.paths[index].limit == 1}
+    functions = {name: _function(where, _numbers(where, name)) for names in alone.values() for name in names}
+    owned = {index: names for index, names in alone.items() if any(functions[name] for name in names)}
+    columns = list(_columns(entry, {index: names for index, names in found.items() if index not in owned}))
+    if owned or entry.vendor or entry.driver:
+        devices = [
+            nodes
+            for function in dict.fromkeys(functions[name] for names in owned.values() for name in names)
+            if _is_meant(entry, function)
+            for nodes in _together(list(_columns(entry, _of(function, owned, functions))))
+        ]
+        columns.append((1, devices))
+    for nodes in _together(columns):
+        # Nodes of a limit are in several devices.
+        anchor = next((name for index, name in nodes if entry.paths[index].limit == 1), nodes[0][1])
+        yield anchor, [(entry.paths[index], name) for index, name in nodes]
+
+
+def _of(
+    function: Path | None, owned: Mapping[int, Sequence[str]], functions: Mapping[str, Path | None]
+) -> dict[int, list[str]]:
+    """Return the nodes of a PCI function, by the index of their path."""
+    return {index: [name for name in names if functions[name] == function] for index, names in owned.items()}
+
+
+def _is_meant(entry: config.DeviceGroup, function: Path | None) -> bool:
+    """Return whether a group is of the nodes of a PCI function, or with None of those that belong to none."""
+    if function is None:
+        return not (entry.vendor or entry.driver)
+    vendor = not entry.vendor or readings.hexadecimal(function / "vendor") == entry.vendor
+    return vendor and (not entry.driver or readings.link_name(function / "driver") == entry.driver)
+
+
+def _columns(entry: config.DeviceGroup, found: Mapping[int, Sequence[str]]) -> Iterator[_Column]:
+    for index, names in found.items():
+        if names or not entry.paths[index].optional:
+            yield entry.paths[index].limit, [[(index, name)] for name in names]
+
+
+def _together(columns: Sequence[_Column]) -> Iterator[_Nodes]:
+    """Yield the n-th of each column together, in the order of the group's paths."""
+    if not columns:
         return
-    count = min(max(len(names) for _, names in there), *(len(names) * path.limit for path, names in there))
-    # Nodes of a limit are in several devices.
-    anchor = next((names for path, names in there if path.limit == 1), there[0][1])
+    count = min(max(len(items) for _, items in columns), *(len(items) * limit for limit, items in columns))
     for index in range(count):
-        yield anchor[index % len(anchor)], [(path, names[index % len(names)]) for path, names in there]
+        yield sorted(node for _, items in columns for node in items[index % len(items)])
 
 
 def in_container(wanted: str | None, path: str) -> str:
@@ -189,15 +237,25 @@ def _majors() -> frozenset[str]:
     return frozenset(found)
 
 
-def _owner(where: paths.Paths, numbers: str) -> tuple[str | None, int | None]:
-    """Return the address of the PCI function that a node belongs to, and the NUMA node of its device."""
+def _folders(where: paths.Paths, numbers: str) -> list[Path]:
+    """Return the folder of a node's device in sysfs, and those above it; none of what is no device node."""
     # /sys/dev leads from the numbers of a node to its device (Documentation/ABI/testing/sysfs-dev of the kernel).
     link = where.sysfs / "dev" / numbers
     if not numbers or not link.exists():
-        return None, None
+        return []
     device, top = link.resolve(), where.sysfs.resolve() / "devices"
-    folders = [device, *(parent for parent in device.parents if parent.is_relative_to(top))]
-    address = next((folder.name for folder in folders if pci.ADDRESS.fullmatch(folder.name)), None)
+    return [device, *(parent for parent in device.parents if parent.is_relative_to(top))]
+
+
+def _function(where: paths.Paths, numbers: str) -> Path | None:
+    """Return the folder of the PCI function that a node belongs to."""
+    return next((folder for folder in _folders(where, numbers) if pci.ADDRESS.fullmatch(folder.name)), None)
+
+
+def _owner(where: paths.Paths, numbers: str) -> tuple[str | None, int | None]:
+    """Return the address of the PCI function that a node belongs to, and the NUMA node of its device."""
+    function, folders = _function(where, numbers), _folders(where, numbers)
+    address = function.name if function is not None else None
     numa_nodes = (readings.integer(folder / "numa_node") for folder in folders)
     numa_node = next((number for number in numa_nodes if number is not None), None)
     # -1: the firmware did not say.

@@ -147,6 +147,10 @@ class Preparation:
             yield change_steps.Step("try-places", tries, lambda: self._try(attempt))
         announces = f"Writes '{self._host.own.changing}': the device plugin allocates no more devices."
         yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt))
+        if self._settings.programs and current.loaded:
+            takes = f"Deletes the pods of this node with {self._settings.programs}, and waits until they are gone."
+            check = self._check_lease if attempt.held else _nothing
+            yield change_steps.Step("take-programs", takes, lambda: self.devices.take_programs(check))
         if driver_class.of(self._settings).may_be_held(current):
             what = "evicts" if self._settings.drain.enabled else "waits for"
             listed = f", for at most {limit} s: {device_users.listed(attempt.held)}"
@@ -285,6 +289,10 @@ class Preparation:
             if entry.mode is not None and address in attempt.before.modes:
                 with contextlib.suppress(errors.Failure):  # A node may vanish at any time.
                     self._host.permit(entry.path, 0)
+
+
+def _nothing() -> None:
+    """Check no Lease, as no device is in use."""
 
 
 def _check_places(host: chroot.Host, target: record.Driver) -> None:

@@ -1,4 +1,4 @@
-"""The installer's requests to the API server: evictions, Leases, and the state of its own DaemonSet."""
+"""The installer's requests to the API server: evictions, pods of programs, Leases, and its own DaemonSet's state."""
 
 import enum
 import http
@@ -19,7 +19,9 @@ TIMEOUT_S = 10
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 _LEASE = f"{_LEASES}/{{name}}"
 _DAEMON_SET = "/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}"
-_EVICTION = "/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+_PODS = "/api/v1/namespaces/{namespace}/pods"
+_POD = f"{_PODS}/{{name}}"
+_EVICTION = f"{_POD}/eviction"
 
 
 class Unreachable(errors.Failure):
@@ -106,6 +108,30 @@ class Cluster:
         if answer.status == http.HTTPStatus.FORBIDDEN:
             return EvictionAnswer(outcome=Outcome.FORBIDDEN, reason=answer.message)
         raise self._refusal(request, answer)
+
+    def pods(self, namespace: str, selector: str, node: str) -> dict[str, str]:
+        """Return the uids of the pods of a node that have these labels, by name."""
+        query = {"labelSelector": selector, "fieldSelector": f"spec.nodeName={node}"}
+        action = f"list the pods of {namespace} with {selector}"
+        request = client.Request(action=action, path=_PODS, names={"namespace": namespace}, query=query)
+        answer = self._ask(request)
+        items = answer.body.get("items")
+        if not answer.ok or not isinstance(items, list):
+            raise self._refusal(request, answer)
+        return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
+
+    def delete(self, namespace: str, pod: str, uid: str) -> None:
+        """Delete a pod, which ends within its grace period; do nothing if it is gone, or another one has its name."""
+        request = client.Request(
+            method="DELETE",
+            action=f"delete the pod {namespace}/{pod}",
+            path=_POD,
+            names={"namespace": namespace, "name": pod},
+            body={"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}},
+        )
+        answer = self._ask(request)
+        if not (answer.ok or answer.missing or answer.status == http.HTTPStatus.CONFLICT):
+            raise self._refusal(request, answer)
 
     def lease(self, namespace: str, name: str) -> lease_objects.Lease | None:
         """Return a Lease; None where it does not exist."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from installer.decide import desired, driver_class
-from installer.drain import cluster, device_holders
+from installer.drain import cluster, device_holders, programs
 from installer.host import chroot, host_state, pci
 from runtime import driver_config, errors, process, pulse
 
@@ -149,11 +149,15 @@ class DeviceUsers:
     _api: cluster.Cluster
     _kubelet: Path
     """Its root folder on the host."""
+    _programs: programs.Programs
     evictions: int = 0
 
     def present(self, current: host_state.HostState) -> tuple[str, ...]:
-        """Return the device holders, each in words; raise `Failure` if the kubelet does not answer."""
-        return tuple(holder.text for holder in self._find(current).holders)
+        """Return the device holders, each in words; raise `Failure` if the kubelet does not answer.
+
+        Programs that come after the driver are none: no pod of others is disturbed as they go.
+        """
+        return tuple(holder.text for holder in self._programs.without(self._find(current).holders))
 
     def openers(self) -> tuple[str, ...]:
         """Return who has a device open now, in words, without the kubelet; raise `Failure` if they are unknown."""
@@ -163,6 +167,11 @@ class DeviceUsers:
                 self._host, pci.devices(self._host, self._settings).values(), self._counting
             )
         )
+
+    def take_programs(self, check: Callable[[], object]) -> None:
+        """Delete the pods of programs that come after the driver; raise as `drain` does."""
+        if left := self._programs.take_away(check):
+            raise Blocked(f"After {self._settings.drain.timeout_seconds} s: {left} The driver stays as it was.")
 
     def drain(self, current: host_state.HostState, check: Callable[[], object]) -> None:
         """Evict the pods, and wait until no device is held; raise `Blocked` at the end, or what `check` raises."""

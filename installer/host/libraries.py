@@ -1,6 +1,7 @@
 """The user space of a driver: a link for each of its folders, such as /opt/onload, to a part of one tree beside them.
 
-A home of one folder, such as /opt/kae, is itself the link to the tree. So a swap exchanges all files at once.
+A home of one folder, such as /opt/kae, is itself the link to the tree. So a swap exchanges all files at once. Firmware
+has its link below /lib/firmware/updates, where the kernel looks first.
 
 A container keeps the tree that it began with, as mount(2) binds the folder that the link leads to. The trees are below
 /opt and not in the store, as containers may read what has the label of /opt (usr_t) and not that of /var/lib
@@ -114,7 +115,9 @@ def remove(host: chroot.Host) -> None:
 
 
 def _lead(host: chroot.Host, link: str, target: str) -> None:
-    top, wanted = host.path(link), os.path.relpath(target, Path(link).parent)
+    # Above firmware there may be a link, of /lib to usr/lib, from where a relative one leads elsewhere.
+    is_below = link.startswith(f"{paths.OPT}/")
+    top, wanted = host.path(link), os.path.relpath(target, Path(link).parent) if is_below else target
     # What is right is not written again: a way back may find a disk that takes nothing.
     if not top.is_symlink() or str(top.readlink()) != wanted:
         if top.is_dir() and not top.is_symlink():
@@ -143,7 +146,7 @@ def _clear(host: chroot.Host, link: str) -> None:
 
 def _part(host: chroot.Host, link: str) -> Path:
     """Return the part of a driver's tree to which a link leads."""
-    return Path(link).relative_to(host.own.home.files)
+    return Path(paths.part(host.own.home.files, link))
 
 
 def _is_foreign(host: chroot.Host, link: str) -> bool:

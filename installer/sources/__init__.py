@@ -53,7 +53,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         found = {}
         for file in self.settings.files:
             below = file.from_.lstrip("/")
-            name = file.to.removeprefix(self.settings.home.files).lstrip("/")
+            name = paths.part(self.settings.home.files, file.to)
             found[name] = [
                 payload / below
                 for payload in payloads

@@ -1,5 +1,6 @@
 """`kae import` of other operators' objects: each folder of imports/ holds a source, its documents and its findings."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ def source(case: str) -> str:
 
 
 MODULE, SPECIAL, ONLOAD = map(source, ("module-of-one-kernel", "special-resource", "onload"))
+QAT, GPU = map(source, ("qat-device-plugin", "gpu-device-plugin"))
 RECIPE = "recipes/simple-kmod/recipe.yaml"
 IMAGE = "          containerImage: drivers/simple-kmod\n"
 LIST = "error[wrong-type]: Expected a mapping in 'spec.selector', found a list."
@@ -106,6 +108,11 @@ def test_a_name_that_is_too_long_for_a_recipe_asks_for_another(tmp_path: Path) -
         (MODULE, MODULE, f"{MODULE}---\n{MODULE}", "error[import-source]: The file holds more than one document."),
         (SPECIAL, KMODS, "other: 1", "error[import-source]: 'spec.set.kmodNames' names no kernel module"),
         (ONLOAD, "setPreload: false", "setPreload: true", "source.yaml:38:17: error[values-exclusive]: "),
+        (QAT, "- 420xxvf", "- 5xxxvf", "source.yaml:12:7: error[invalid-value]: "),
+        (QAT, "maxNumDevices: 8", "maxNumDevices: 8.5", "error[wrong-type]: Expected a whole number in"),
+        (QAT, "dpdkDriver: vfio-pci", "dpdkDriver: vfio_pci", "source.yaml:9:15: error[invalid-value]: "),
+        (GPU, "sharedDevNum: 10", "denyIDs: '0x56c0'", "error[values-exclusive]: "),
+        (GPU, '"0x56c0, 0x56c1"', '"56c0"', "source.yaml:8:13: error[invalid-value]: "),
     ],
 )
 def test_what_cannot_be_imported_is_told_at_its_place(tmp_path: Path, text: str, old: str, new: str, said: str) -> None:
@@ -139,8 +146,10 @@ def test_no_finding_shows_the_line_of_a_secret(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
 def test_what_is_written_compiles_in_a_project(case: str, tmp_path: Path) -> None:
     in_process.kae(tmp_path, "init")
-    in_process.kae(tmp_path, "recipe", "add", "onload")
-    (tmp_path / "policies/onload.yaml").unlink()
+    (recipe,) = re.findall(r"^  recipe: (\S+)$", (CASES / case / "documents.yaml").read_text(), re.MULTILINE)
+    if not (CASES / case / "documents.yaml").read_text().count("kind: Recipe\n"):
+        told(tmp_path, "recipe", "add", recipe)
+        (tmp_path / f"policies/{recipe}.yaml").unlink()
 
     written = imported(tmp_path, source(case), "--output-file", "policies/imported.yaml")
 

@@ -228,7 +228,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._say(status, text, {"Content-Type": "text/plain"} if state.garbled else {})
 
-    do_GET = do_POST = do_PUT = _answer  # noqa: N815 - http.server looks for these names
+    do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - http.server looks for these names
 
     def _say(self, status: int, text: str, headers: Mapping[str, str], *, cut: bool = False) -> None:
         self.send_response(status)

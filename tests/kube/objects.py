@@ -79,6 +79,11 @@ class State:
     evicted: list[str] = field(default_factory=list)
     when_evicted: Callable[[str], None] | None = None
     """Called with the namespace/name of each evicted pod."""
+    deleted: list[str] = field(default_factory=list)
+    ending: set[str] = field(default_factory=set)
+    """Deleted pods that stay, as their containers do not end, by namespace/name."""
+    when_deleted: Callable[[str], None] | None = None
+    """Called with the namespace/name of each deleted pod, after it has gone."""
     unknown: set[str] = field(default_factory=set)
     """The apiVersions of `KINDS` that this server does not have."""
     requests: list[str] = field(default_factory=list)
@@ -149,6 +154,8 @@ def answered(state: State, request: Request) -> Answer:
         return refusal(403, f'{target.plural} "{target.name}" is forbidden: User "kae-driver" cannot do that')
     if target.subresource == "eviction":
         return _evict(state, target, request.body)
+    if request.method == "DELETE":
+        return _delete(state, target, request.body)
     if request.method != "GET":
         return _write(state, target, request)
     return _read(state, target, request)
@@ -226,6 +233,25 @@ def _evict(state: State, target: _Target, body: Mapping[str, Any]) -> Answer:
     if state.when_evicted is not None:
         state.when_evicted(key)
     return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 201}
+
+
+def _delete(state: State, target: _Target, body: Mapping[str, Any]) -> Answer:
+    key, known = f"{target.namespace}/{target.name}", state.objects.get(target.key)
+    if f"delete {target.plural}" in state.forbidden:
+        return refusal(403, f'{target.plural} "{target.name}" is forbidden: User "kae-driver" cannot do that')
+    if known is None:
+        return refusal(404, f'{target.plural} "{target.name}" not found')
+    wanted, uid = body.get("preconditions", {}).get("uid"), known["metadata"].get("uid", "")
+    if wanted not in (None, uid):
+        # As Preconditions.Check of apiserver/pkg/storage/interfaces.go.
+        said = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+        return refusal(409, f'Operation cannot be fulfilled on {target.plural} "{target.name}": {said}')
+    state.deleted.append(key)
+    if key not in state.ending:
+        del state.objects[target.key]
+    if state.when_deleted is not None:
+        state.when_deleted(key)
+    return 200, known
 
 
 def put(state: State, item: Mapping[str, Any]) -> dict[str, Any]:

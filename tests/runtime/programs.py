@@ -148,7 +148,9 @@ PLUGIN: Data = {
                     "paths": [
                         {"path": "/dev/npu[0-9]", "as": "/dev/", "permissions": "r", "limit": 2, "optional": True},
                         {"path": "/dev/npu-control"},
-                    ]
+                    ],
+                    "vendor": "19e5",
+                    "driver": "npu-drv",
                 }
             ],
             "shares": 2,
@@ -201,6 +203,7 @@ DEVICE_PLUGIN = Program(
         *(("resources", 0, "inject", *place) for place in (("libraries", "path"), ("openssl", "conf"))),
         *(("resources", 0, "inject", part, 0, "as") for part in ("nodes", "mounts")),
         ("resources", 1, "groups", 0, "paths", 0, "as"),
+        *(("resources", 1, "groups", 0, name) for name in ("vendor", "driver")),
     ),
     integers=(("version",), ("resources", 0, "shares"), ("metrics", "port")),
     definitions={
@@ -267,9 +270,7 @@ def configs_of_driver(spec: Data) -> Iterator[str]:
     """Yield the config of each pool of a policy."""
     (division,) = builders.view([builders.policy("tls", **spec)])[0].divisions
     for pool in division.pools:
-        yield program_configs.driver(
-            builders.cluster(), division.policy, pool, daemon_set="kae-driver-tls", leases=("a", "b")
-        )
+        yield program_configs.driver(builders.cluster(), division, pool, daemon_set="kae-driver-tls", leases=("a", "b"))
 
 
 def _drivers() -> Iterator[str]:
@@ -315,6 +316,7 @@ DRIVER_OF_RECIPE: Data = {
     "nodes": ["/dev/onload"],
     "files": [{"from": "/opt/onload", "to": "/opt/onload"}],
     "resources": ["amd.com/onload"],
+    "programs": "device.openfuyao.com/after=onload-driver",
     "drain": {"enabled": True, "timeoutSeconds": 300},
     "leases": {"namespace": "kae-operator", "names": ["onload-driver-desk-1"]},
     "metrics": {"port": 9511},

@@ -239,3 +239,25 @@ def test_a_folder_inside_of_another_one_is_not_mounted_again() -> None:
 
     paths = [volume["hostPath"]["path"] for volume in spec["volumes"] if volume["name"].startswith("host-")]
     assert paths == ["/opt", "/usr"]
+
+
+@pytest.mark.parametrize(
+    ("to", "is_taken"),
+    [
+        ("/lib/firmware/updates/sfc", True),
+        ("/lib/firmware/updates/sfc/8.1", True),
+        ("/lib/firmware/updates", False),
+        ("/lib/firmware/sfc", False),
+        ("/lib/firmware/updates/../sfc", False),
+        ("/lib/modules/sfc", False),
+    ],
+)
+def test_firmware_goes_below_its_own_folder_of_the_host_alone(to: str, is_taken: bool) -> None:
+    driver = {**ONLOAD.data["spec"]["driver"], "files": [{"from": "/lib/firmware", "to": to}]}
+    document = builders.document({**ONLOAD.data, "spec": {**ONLOAD.data["spec"], "driver": driver}})
+
+    _, found = builders.judge().judge(document)
+
+    assert [finding.code for finding in found] == ([] if is_taken else ["invalid-value"])
+    if is_taken:
+        assert config(daemon_set("driver", document, DESK))["files"] == [{"from": "/lib/firmware", "to": to}]

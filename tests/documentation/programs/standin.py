@@ -52,7 +52,12 @@ spec:
   driver:
     version: 2.2.0
 """
-_IMPORTS = {"module": "module-of-one-kernel", "onload": "onload", "specialresource": "special-resource"}
+_IMPORTS = {
+    "module": "module-of-one-kernel",
+    "onload": "onload",
+    "qatdeviceplugin": "qat-device-plugin",
+    "specialresource": "special-resource",
+}
 """The folders of tests/cli/imports/ with objects of other operators, by kind."""
 _LOG = '{"level": "warning", "message": "an example", "step": "stage"}'
 
