@@ -59,7 +59,8 @@ func TestPodsOfKae(t *testing.T) {{
 def checkout(scratch: Path) -> Path:
     """Return a copy of the checkout, in which files may be written; skip the test without one."""
     found = tools.require_setting(CHECKOUT, f"a checkout of Intel's device plugins at v{RELEASE}")
-    tools.require("go", "golang-go")
+    if not shutil.which("go"):
+        tools.skip("go is missing: it builds the programs of that checkout.")
     return Path(shutil.copytree(found, scratch / "intel", ignore=shutil.ignore_patterns(".git")))
 
 

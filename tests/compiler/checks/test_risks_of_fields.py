@@ -283,6 +283,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     "Recipe": {
         "match*|claims*|title|exclusive*|parameters*": NAMED,
         "devicePlugin.resources.[].class|*.count|*.kind|*.shares|*.limit|*.optional": SIZE,
+        "*.groups.[].vendor|*.groups.[].driver": NAMED,
         "devicePlugin.resources.[].name": NAMED,
         "*.files.[].name": NONE,
         "driver*|devicePlugin.image": CONTENT,

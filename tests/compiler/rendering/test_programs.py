@@ -100,7 +100,7 @@ def test_a_program_after_the_driver_waits_for_it_by_our_own_image_and_is_known_t
     (waiting, *_) = template["spec"]["initContainers"]
     assert template["metadata"]["labels"]["device.openfuyao.com/after"] == "net-driver"
     assert (waiting["name"], waiting["image"]) == ("wait-for-driver", "r.example/installer:1")
-    assert waiting["command"][3:] == [
+    assert waiting["command"][4:] == [
         "/host/run/driver-changing",
         "/host/modprobe.d/kae-net--unproved.conf",
         "vendor_core",
@@ -214,7 +214,7 @@ def test_all_parts_of_a_match_hold_and_of_the_alternatives_one() -> None:
 
 def test_the_wait_ends_once_no_change_is_announced_and_all_modules_are_loaded(tmp_path: Path) -> None:
     def waits(changing: Path, blocked: Path, *modules: str) -> bool:
-        command = [*pod(made({"after": "driver"}, **DRIVER))["spec"]["initContainers"][0]["command"][:3]]
+        command = [*pod(made({"after": "driver"}, **DRIVER))["spec"]["initContainers"][0]["command"][:4]]
         try:
             subprocess.run([*command, changing, blocked, *modules], check=True, timeout=1)
         except subprocess.TimeoutExpired:
