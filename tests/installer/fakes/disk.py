@@ -178,6 +178,8 @@ class Disk:
             if error.errno != errno.EXDEV:
                 raise
             beside = f"{place}.fake"  # The folder is a mount.
+            if os.path.lexists(beside):  # Of one that was full.
+                os.unlink(beside)
             Disk._copy_file(built, beside)
             os.unlink(built)
             os.rename(beside, place)

@@ -83,7 +83,9 @@ def _carry_out(  # noqa: PLR0913 - what was drawn
                     result.faults.append("it hangs")
                     return
                 said = _worked(bench)
-        if said is not None and said["ready"] and not _is_right(bench):
+            # What comes back with its folder was not there.
+            judged = _is_right(bench) if how == "gone" else None
+        if said is not None and said["ready"] and not (_is_right(bench) if judged is None else judged):
             result.faults.append(f"it said {said['state']}, and the host is wrong: {said['reason']}")
         for _ in range(_STARTS):
             said = _worked(bench)
