@@ -36,10 +36,10 @@ def refuse(host: chroot.Host, driver: record.Driver) -> None:
     state = record.read(host)
     ours = state.installed.libraries if state.installed is not None else {}
     for link in links(host, driver):
-        foreign = _is_foreign(host, link)
-        # Ours are behind a link.
-        known = ours.keys() if host.path(link).is_symlink() else set()
-        others = ["a link or a file in its place"] if foreign else [*_present(host, link).keys() - known]
+        foreign, is_link, found = _is_foreign(host, link), host.path(link).is_symlink(), _present(host, link)
+        # Ours are behind a link: recorded, or of a change whose disk went, and which could not take them back.
+        known = {name for name in found if is_link and (name in ours or driver.libraries.get(name) == found[name])}
+        others = ["a link or a file in its place"] if foreign else [*found.keys() - known]
         if others and state.change is None:
             shown = ", ".join(sorted(others)[:3]) + (", …" if others[3:] else "")
             raise errors.Failure(

@@ -1,6 +1,7 @@
 """The libraries in /opt/kae, and what others put where the installer's files go."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,19 @@ def test_a_file_of_others_in_the_folder_disturbs_nobody(machine: Machine, crew: 
         f"'/opt/kae' on the host holds what we did not put there ({MINE}): move it elsewhere, or add it to the image."
     )
     assert incidents.works(machine)
+
+
+def test_what_a_change_could_not_take_back_is_no_file_of_others(machine: Machine, crew: Crew, tmp_path: Path) -> None:
+    crew.job().settle()
+    tree, target = at(machine).resolve(), at(machine).readlink()
+    shutil.copytree(tree, tmp_path / "disk", symlinks=True)
+    crew.job(state="Absent").settle()
+    shutil.copytree(tmp_path / "disk", tree, symlinks=True)  # The disk of /opt was away meanwhile.
+    at(machine).symlink_to(target)
+
+    shown = crew.job().settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True), shown.reason
 
 
 @pytest.mark.parametrize("kind", ["link", "file"])
