@@ -6,7 +6,7 @@ import pickle
 import signal
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +27,7 @@ _ROOM_BYTES = 2 << 30
 """A run in which every test fails leaves a fifth of this behind."""
 
 _CALL = killable.call
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _call_here(work: Callable[[], killable.Answer], stop: threading.Event | None = None) -> killable.Answer:
@@ -91,6 +92,16 @@ def _takes_files() -> bool:
 def repository_root() -> Path:
     """The folder that holds compiler/, templates/ and schemas/."""
     return _ROOT
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    """What a program of a test does about signals ends with the test."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture
