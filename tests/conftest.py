@@ -102,6 +102,7 @@ def _own_signals() -> Iterator[None]:
     for number, handler in before.items():
         if signal.getsignal(number) is not handler:
             signal.signal(number, handler)
+            signal.set_wakeup_fd(-1)
 
 
 @pytest.fixture
