@@ -165,11 +165,10 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         if lost := ruled.intersection(before.rules.keys() - after.rules.keys()):
             after = after.without_labels(frozenset(lost))
     templates = pods.replaced(differing)
-    bare, before = before, before.keeping() if before else None
     was = before.on_nodes() if before else {}
     barred = frozenset[str]()
-    if bare is not None and after is not None:
-        barred = frozenset(after.barred(templates) | bare.barred(gone - left)).intersection(set().union(*was.values()))
+    if before is not None and after is not None:
+        barred = frozenset(after.barred(templates) | before.barred(gone - left))
         after = structs.replace(after.keeping(was, templates | gone), left=left)
     on_nodes = effects.effects(before, after, templates, basis.changed)
     now = {**(after.on_nodes() if after else {}), **{one: was[one] for one in left.intersection(was)}}

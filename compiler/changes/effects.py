@@ -99,8 +99,6 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """The nouns of what they lose if the changed match of the recipe does not take their hardware."""
     may_gain: bool
     """True where they get what the policy has if the changed match of the recipe takes their hardware."""
-    is_freed: bool
-    """True where a NoSchedule taint goes: pods from before it are there, or come now, as far as anybody knows."""
     standing: tuple[str, ...]
     """The DaemonSets whose pods stay on the nodes, although the output no longer has them, as nothing prunes it."""
     is_unseen: bool
@@ -272,8 +270,7 @@ def _effect(
     driver, plugin = fates.pop("driver"), fates.pop("device-plugin")
     programs = tuple((name, fate) for name, fate in sorted(fates.items()) if fate is not None)
     kernels = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
-    is_freed = _is_freed(left.decision, right.decision)
-    if was == now and not (driver or plugin or programs or may_lose or may_gain or is_freed or kernels):
+    if was == now and not (driver or plugin or programs or may_lose or may_gain or kernels):
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
@@ -296,7 +293,6 @@ def _effect(
         drain=_drain(left, right, done.reasons) if done.work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
-        is_freed=is_freed,
         standing=tuple(old.name for old, _ in served.values() if old is not None and old in stays)
         if right.decision
         else (),
@@ -305,13 +301,6 @@ def _effect(
             left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)), _PROGRAMS)
         ),
     )
-
-
-def _is_freed(left: plan.Decision | None, right: plan.Decision | None) -> bool:
-    """Return whether pods come to nodes that have them already, if these are from before a taint that goes."""
-    if left is None or right is None or not left.may_stay or right.may_stay:
-        return False
-    return any(right.runs(component) for component, _ in right.landings)
 
 
 class _Done(NamedTuple):

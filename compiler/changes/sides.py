@@ -116,11 +116,10 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             for name in decision.names
         }
 
-    def keeping(self, earlier: Mapping[Ref, set[str]] | None = None, ending: frozenset[Ref] = frozenset()) -> "Planned":
+    def keeping(self, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]) -> "Planned":
         """Return the side with the pods that a NoSchedule taint of their node lets stay.
 
         `earlier` has the nodes of the pods of each DaemonSet before, `ending` those of which no earlier pod stays.
-        Where nothing is known of earlier pods, each counts as there: what takes it away is told.
         """
         recipes = []
         for one in self.planned.recipes:
@@ -128,14 +127,13 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             recipes.append(one if kept == one.decisions else structs.replace(one, decisions=kept))
         workers = frozenset[str]()
         if self.planned.cluster.spec.nfd.enabled and self._worker not in ending:
-            workers = frozenset(_seen(self.planned, staying=True))
-            workers = workers if earlier is None else workers & earlier.get(self._worker, set())
+            workers = frozenset(_seen(self.planned, staying=True)) & earlier.get(self._worker, set())
         return structs.replace(
             self, planned=structs.replace(self.planned, recipes=tuple(recipes)), kept_workers=workers
         )
 
     def _kept(
-        self, decision: plan.Decision, earlier: Mapping[Ref, set[str]] | None, ending: frozenset[Ref]
+        self, decision: plan.Decision, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]
     ) -> Iterator[plan.Decision]:
         keeping = decision.keeping()
         if keeping is decision:
@@ -144,8 +142,7 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         served: dict[str, set[str]] = {}
         for component, _ in decision.landings:
             item = self.serving(component, keeping)
-            known = set(decision.names) if earlier is None else earlier.get(item, set()) if item else set[str]()
-            served[component] = known if item is not None and item not in ending else set()
+            served[component] = earlier.get(item, set()) if item is not None and item not in ending else set()
         alike = repeats.grouped(
             (frozenset(component for component, names in served.items() if node.name in names), node)
             for node in decision.nodes
@@ -155,7 +152,6 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
             yield structs.replace(
                 decision,
                 nodes=tuple(nodes),
-                may_stay=True,
                 pool=of_driver.pool,
                 driver=of_driver.driver,
                 device_plugin=of_plugin.device_plugin,

@@ -56,8 +56,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     programs: tuple[tuple[str, Landing], ...] = ()
     """Vendors' programs by name, in the order of the recipe."""
     resources: Resources = ()
-    may_stay: bool = False
-    """True where pods are on the nodes only if they came before a NoSchedule taint, which an inventory cannot tell."""
 
     @property
     def node(self) -> snapshot.Node:

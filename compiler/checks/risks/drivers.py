@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from compiler import repeats, wording
+from compiler import repeats
 from compiler.changes import exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
@@ -130,8 +130,6 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
         return effect.work in ("removes", "leaves") or is_unknown
 
     for (policy, work), found in _by(change.difference.effects, lambda each: (_policy(each), each.work), gone).items():
-        barred = _nodes(found).names if work == "leaves" else ()
-        barred = tuple(name for name in barred if name in change.difference.barred)
         yield change.acceptable(
             cause(found),
             f"The driver of policy '{policy}' {_LOSSES[work][0]} ",
@@ -139,8 +137,7 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
             " of ",
             Place.CLUSTER,
             ".",
-            notes=(f"A NoSchedule taint lets no new pod come to {wording.nodes(barred)}.",) if barred else (),
-            hint="Have the policy tolerate the taint first." if barred else _LOSSES[work][1],
+            hint=_LOSSES[work][1],
             policy=policy,
         )
 

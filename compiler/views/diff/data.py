@@ -124,7 +124,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         **({"kernels": {"before": effect.kernels[0], "after": effect.kernels[1]}} if effect.kernels else {}),
         **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),
         **({"standing": list(effect.standing)} if effect.standing else {}),
-        **({"mayGain": True} if effect.may_gain or effect.is_freed else {}),
+        **({"mayGain": True} if effect.may_gain else {}),
         "cause": _place(effect.cause),
     }
 

@@ -158,7 +158,7 @@ def change(effect: Effect) -> str:
         return "swaps"
     if "created" in fates or effect.work == "installs":
         return "gets"
-    if effect.may_gain or effect.is_freed:
+    if effect.may_gain:
         return "mayGet"
     return "restarts" if "replaced" in fates else "moves"
 
@@ -189,7 +189,6 @@ def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
         (_membership_key, _membership),
         (_losing_key, _losing),
         (_getting_key, _getting),
-        (_freed_key, _freed),
         (_kernel_key, _kernel),
         (_standing_key, _standing),
         (_driver_key, driver),
@@ -212,8 +211,11 @@ def _alike(effects: Iterable[Effect], key: Callable[[Effect], Hashable]) -> Iter
     return groups.values()
 
 
-def loss(effects: Iterable[Effect]) -> str:
-    """Return the sentences on nodes that leave, and on what the others lose, also where they lose nothing."""
+def loss(effects: Iterable[Effect], barred: int) -> str:
+    """Return the sentences on nodes that leave, and on what the others lose, also where they lose nothing.
+
+    To so many `barred` nodes a NoSchedule taint lets no new pod come.
+    """
     effects = tuple(effects)
     leaving = [effect for effect in effects if effect.is_unseen]
     known = [effect for effect in effects if not effect.is_unseen]
@@ -232,6 +234,8 @@ def loss(effects: Iterable[Effect]) -> str:
     ]
     if doubtful := [effect for effect in known if effect.may_lose or _may_remove(effect)]:
         lost.append(_said(doubtful, None, "may lose a component"))
+    if barred:
+        lost.append(f"{wording.counted(barred, 'node')} may lose a component by a taint")
     left = f"{_said(leaving, None, 'leave{s} the inventory')}. " if leaving else ""
     none = f"No {'other ' if left else ''}node ends up without its driver or its device plugin."
     return f"{left}{f'{wording.listed(lost)}.' if lost else none}"
@@ -324,18 +328,6 @@ def _getting(group: Sequence[Effect]) -> str:
     first = group[0]
     does = "may get what {its} policy has{place}: the new match of recipe {recipe} may take more of {its} hardware"
     return _said(group, first.after, does, recipe=first.recipe.name)
-
-
-def _freed_key(effect: Effect) -> Hashable:
-    return ((effect.after and effect.after.policy),) if effect.is_freed else None
-
-
-def _freed(group: Sequence[Effect]) -> str:
-    does = (
-        "may get what {its} policy has{place}, as a NoSchedule taint goes: where no pod is from before it, one comes, "
-        "and an installer that comes may replace a driver that is there"
-    )
-    return _said(group, group[0].after, does)
 
 
 def _standing_key(effect: Effect) -> Hashable:

@@ -139,10 +139,9 @@ def remarks(difference: Difference) -> Iterator[str]:
             comes = "DaemonSets of the new name come, and the others leave the output"
             yield f"Policy {was} is named {now} from now on: {comes}."
     for cluster in difference.clusters:
-        if cluster.barred:
+        if count := len(cluster.barred):
             yield (
-                f"{wording.nodes(cluster.barred)} of cluster {cluster.cluster} "
-                f"{'have' if len(cluster.barred) > 1 else 'has'} a "
+                f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {'have' if count > 1 else 'has'} a "
                 "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint is "
                 "deleted, and none comes until the taint goes."
             )
@@ -181,7 +180,7 @@ def _effects(difference: Difference) -> Iterator[str]:
         yield sentence.text
         yield f"  {wording.listed([*first, f'{more} more'] if more else first)}"
     if difference.effects:
-        yield sentences.loss(difference.effects)
+        yield sentences.loss(difference.effects, sum(len(each.barred) for each in difference.clusters))
     elif difference.clusters and not (difference.faults or any(unknown(difference))):
         yield "No node is affected."
     yield from unknown(difference)

@@ -449,7 +449,7 @@ def test_the_pods_of_a_cluster_that_goes_are_gone_and_not_out_of_sight() -> None
     (found,) = effects.effects(placed(kae(enabled=False), builders.profile()), None, frozenset(), ())
 
     assert not found.is_unseen
-    assert "device plugin" in sentences.loss([found])
+    assert "device plugin" in sentences.loss([found], 0)
 
 
 def placed(policy: definitions.Policy, machine: snapshot.Profile) -> sides.Planned:
@@ -536,46 +536,11 @@ def test_a_driver_that_comes_may_find_one_unless_it_was_removed(
     assert bool(found.drain) == (work == "may-swap")
 
 
-def test_pods_that_come_as_a_taint_goes_may_be_there_from_before_it() -> None:
+def test_a_driver_that_comes_as_a_taint_goes_may_find_one() -> None:
     found = on_tainted("NoSchedule", kae(), kae(), since=False)
 
     assert found
-    (one,) = found.effects
-    assert (one.work, one.driver_pod, one.device_plugin_pod, one.is_freed) == (None, None, None, True)
-    assert found.pods == ()
-    (said,) = sentences.sentences([one])
-    assert said.text == (
-        "1 node of policy tls may get what its policy has in cluster east, as a NoSchedule taint goes: where no pod is "
-        "from before it, one comes, and an installer that comes may replace a driver that is there."
-    )
-
-
-def test_pods_that_a_taint_has_evicted_come_as_it_goes() -> None:
-    found = on_tainted("NoExecute", kae(), kae(), since=False)
-
-    assert found
-    assert [(each.work, each.driver_pod, each.is_freed) for each in found.effects] == [("may-swap", "created", False)]
-
-
-def test_a_driver_whose_pod_stays_until_a_taint_goes_is_swapped_then() -> None:
-    found = on_tainted("NoSchedule", kae(version="2.2.0"), kae(version="2.3.0"), since=False)
-
-    assert found
-    assert [(each.work, each.driver_pod, each.is_freed) for each in found.effects] == [("swaps", "replaced", True)]
-
-
-def test_a_pod_from_before_a_taint_that_goes_with_its_template_is_a_loss() -> None:
-    tainted = builders.node(machine=builders.profile(taints=[builders.taint("x=y:NoSchedule")]))
-    plans = [builders.view([kae(version=version)], [tainted])[0] for version in ("2.2.0", "2.3.0")]
-    was, now = (sides.of_plan(each, pipeline.manifests_of(each)) for each in plans)
-
-    found = difference.of_cluster(was, now, difference.Basis(changed=(), render=builders.renderer()))
-
-    assert found
-    (one,) = found.effects
-    assert (one.nodes, one.work, one.driver_pod) == ((tainted.name,), "leaves", "deleted")
-    assert found.pods[-1].nodes.deleted == (tainted.name,)
-    assert sentences.loss(found.effects) == "1 node loses the driver's installer."
+    assert [each.work for each in found.effects] == ["may-swap"]
 
 
 def test_a_driver_that_comes_to_nodes_that_join_or_get_the_hardware_finds_none() -> None:
@@ -616,3 +581,8 @@ def test_no_sentence_has_a_dash_for_a_version_that_is_not_known() -> None:
             one = msgspec.structs.replace(found, work=work, reasons=reasons.get(work, ()), nodes=("n",), **ends_of)
             texts = [sentence.text for sentence in sentences.sentences([one])]
             assert not [text for text in texts if " - " in text or " -." in text or text.endswith("-")], texts
+
+
+def test_where_a_taint_lets_no_new_pod_come_nobody_says_that_nothing_is_lost() -> None:
+    assert sentences.loss([], 0) == "No node ends up without its driver or its device plugin."
+    assert sentences.loss([], 2) == "2 nodes may lose a component by a taint."

@@ -61,11 +61,6 @@ def cluster(output: Path, nodes: Sequence[Raw]) -> Cluster:
 NOTHING = Cluster({}, {}, {}, frozenset())
 
 
-def standing(before: Cluster) -> Cluster:
-    """Return a cluster with the pods that may be on its nodes, also from before a taint that lets none come."""
-    return replace(before, nodes=before.kept)
-
-
 def settled(before: Cluster, after: Cluster) -> Cluster:
     """Return a cluster after a change with the pods that were there before it, and that the controller lets be."""
     nodes = {

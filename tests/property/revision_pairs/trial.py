@@ -1,5 +1,6 @@
 """A trial: two commits of a random fleet, their outputs, and the answer of `kae diff`."""
 
+import itertools
 import json
 import random
 import shutil
@@ -47,16 +48,6 @@ def _rename_policy(draw: random.Random, folder: Path) -> bool:
     return path is not None
 
 
-def _untaint(draw: random.Random, folder: Path) -> bool:
-    """Take the taints of all nodes away."""
-
-    def edit(nodes: list[dict[str, Any]]) -> None:
-        for node in nodes:
-            node.setdefault("spec", {})["taints"] = []
-
-    return files.nodes(draw, folder, edit)
-
-
 SORTS: Mapping[str, edits.Edit] = {
     **edits.MISTAKES,
     **edits.HARMLESS,
@@ -64,7 +55,6 @@ SORTS: Mapping[str, edits.Edit] = {
     "change the pace": _pace,
     "share devices": _share,
     "rename a policy": _rename_policy,
-    "take taints away": _untaint,
 }
 
 
@@ -87,7 +77,7 @@ def trial(seed: int, folder: Path) -> campaign.Result:
             answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
             faults = [answer.err] if answer.code else list(disagreements(json.loads(answer.out), before, after))
             sides = ((known.get(name, judge.NOTHING) for known in (before, after)) for name in {**before, **after})
-            differs = any(judge.pods(judge.standing(was), now) for was, now in sides)
+            differs = any(itertools.starmap(judge.pods, sides))
             counts = Counter([*sorts, *["pairs that change pods"] * differs])
             return campaign.Result(seed=seed, acts=tuple(sorts), counts=counts, faults=faults)
         steps.reverted(work, kept)
@@ -136,10 +126,8 @@ def disagreements(
 ) -> Iterator[str]:
     """Yield where an answer and two outputs disagree."""
     for name in sorted(before.keys() | after.keys()):
-        first, last = before.get(name, judge.NOTHING), after.get(name, judge.NOTHING)
-        was = judge.standing(first)
-        now = judge.settled(was, last)
-        yield from _without_standing(name, answer, (first, was), (judge.settled(first, last), now))
+        was = before.get(name, judge.NOTHING)
+        now = judge.settled(was, after.get(name, judge.NOTHING))
         claimed = [item for item in answer["pods"] if item["cluster"] == name]
         keyed = {(item["kind"], item["namespace"], item["name"]): item for item in claimed}
         pods = {
@@ -152,23 +140,6 @@ def disagreements(
         yield from _compared(f"{name}: deployments", fates, judge.deployments(was, now))
         effects = [effect for effect in answer["effects"] if effect["cluster"] == name]
         yield from _on_nodes(name, effects, was, now)
-
-
-def _without_standing(
-    name: str, answer: Any, before: tuple[judge.Cluster, judge.Cluster], after: tuple[judge.Cluster, judge.Cluster]
-) -> Iterator[str]:
-    """Yield the nodes to which pods come unless they are there from before a taint, and of which nothing is said."""
-    come = set()
-    for program in ("kae-driver", "kae-device-plugin"):
-        without, with_them = (
-            judge.programs(now, program).keys() - judge.programs(was, program).keys()
-            for was, now in zip(before, after, strict=True)
-        )
-        come.update(without - with_them)
-    effects = [effect for effect in answer["effects"] if effect["cluster"] == name and effect.get("mayGain")]
-    told = {node for effect in effects for node in effect["nodes"]}
-    if silent := come - told:
-        yield f"{name}: pods may come to {sorted(silent)}, of which nothing is said"
 
 
 def _on_nodes(name: str, effects: list[Any], was: judge.Cluster, now: judge.Cluster) -> Iterator[str]:
