@@ -1,6 +1,7 @@
 """Fixtures and settings of all tests: deterministic examples, temporary folders in memory, the repository's folder."""
 
 import gc
+import logging
 import os
 import pickle
 import signal
@@ -95,10 +96,11 @@ def repository_root() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _own_signals() -> Iterator[None]:
-    """What a program of a test does about signals ends with the test."""
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+def _own_process() -> Iterator[None]:
+    """What a program of a test does about signals and its log ends with the test."""
+    before, level = {number: signal.getsignal(number) for number in _SIGNALS}, logging.root.level
     yield
+    logging.root.setLevel(level)
     for number, handler in before.items():
         if signal.getsignal(number) is not handler:
             signal.signal(number, handler)
