@@ -53,7 +53,10 @@ def made(control_plane: control_planes.ControlPlane, objects: kinds.Objects) -> 
 
     def in_force() -> bool:
         # The API server's plugin hears of a policy a moment later.
-        pod = found.pod(container(), provider="aesmd")
+        answer = found.answer(container(), provider="aesmd")
+        if answer.status != 201:  # Of a mount whose volume another one brings.
+            return False
+        pod = answer.body
         return ENCLAVE in amounts(pod)["main"] and mounts(pod)["main"] == [SOCKET] and bool(pod["spec"].get("volumes"))
 
     waiting.until("the policies to be in force", in_force)
