@@ -249,8 +249,7 @@ def _answer(options: argparse.Namespace, host: chroot.Host, settings: driver_con
         return _remove(options, host, settings)
     with contextlib.closing(_connect(options, host, settings)) as parts:
         made = parts.report()
-    as_text = report.as_plan if options.command == "plan" else report.as_status
-    print(report.as_json(made) if options.output == "json" else as_text(made))
+    print(report.as_answer(made, options.command, options.output))
     return 0
 
 

@@ -102,6 +102,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return [effect for cluster in self.clusters for effect in cluster.effects]
 
     @property
+    def barred(self) -> int:
+        """The number of nodes to which a NoSchedule taint lets no new pod come, in all clusters."""
+        return sum(len(cluster.barred) for cluster in self.clusters)
+
+    @property
     def risks(self) -> Sequence[Acceptable]:
         """The risks in all clusters."""
         return [risk for cluster in self.clusters for risk in cluster.risks]

@@ -41,17 +41,20 @@ def of_programs(policy: definitions.Policy) -> Iterator[Diagnostic]:
     found: dict[tuple[str, Span], Diagnostic] = {}
     pooled = {name for one in policy.programs if one.is_pooled for name in one.images}
     for image in overrides.of_programs(policy):
-        for finding in (*_image(image), *(() if image.name in pooled else _of_kernel(image))):
+        for finding in (
+            *_image(image),
+            *(() if image.name in pooled else _of_kernel(image, "its program", ", or per: pool in the recipe")),
+        ):
             found.setdefault((finding.code, finding.span), finding)
     yield from found.values()
 
 
-def _of_kernel(image: overrides.Image) -> Iterator[Diagnostic]:
+def _of_kernel(image: overrides.Image, program: str, way: str = "") -> Iterator[Diagnostic]:
     for part, text in image.parts.items():
         if "$" in text:
             source, path = image.place(part)
-            message = f"'{text}' is named after a kernel, but its program has one image for all kernels."
-            hint = "Write an image that runs under every kernel, or per: pool in the recipe."
+            message = f"'{text}' is named after a kernel, but {program} has one image for all kernels."
+            hint = f"Write an image that runs under every kernel{way}."
             yield Diagnostic(code="kernel-placeholder", span=source.setting_span(*path), message=message, hint=hint)
 
 
@@ -62,12 +65,7 @@ def of_device_plugin(policy: definitions.Policy) -> Iterator[Diagnostic]:
     image = overrides.of_plugin(policy, policy.offered)
     yield from _image(image)
     yield from _other_program(image)
-    for part, text in image.parts.items():
-        if "$" in text:
-            source, path = image.place(part)
-            message = f"'{text}' is named after a kernel, but the device plugin has one image for all kernels."
-            hint = "Write an image that runs under every kernel."
-            yield Diagnostic(code="kernel-placeholder", span=source.setting_span(*path), message=message, hint=hint)
+    yield from _of_kernel(image, "the device plugin")
 
 
 @rule("device-plugin-image", "error")

@@ -186,15 +186,7 @@ def _elsewhere(source: documents.Document, path: documents.Path, program: Data) 
     fixed: list[tuple[documents.Path, Any]] = [((*path, name), program.get(name)) for name in ("rules", "clusterRules")]
     fixed += [(("spec", "match"), source.data["spec"]["match"])] if path == (*_PROGRAMS, 0) else []
     for at, data in fixed:
-        yield from ((place, text) for place, text in _texts(at, data) if "${" in text)
-
-
-def _texts(path: documents.Path, data: Any) -> Iterator[tuple[documents.Path, str]]:
-    if isinstance(data, str):
-        yield path, data
-    pairs = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in pairs:
-        yield from _texts((*path, key), value)
+        yield from ((place, text) for place, text in references.texts(at, data) if "${" in text)
 
 
 def _referred(path: documents.Path, program: Data) -> Iterator[tuple[references.Place, str]]:
@@ -335,7 +327,7 @@ def _shells(source: documents.Document, path: documents.Path, program: Data) -> 
         for field in ("command", "args"):
             items = container.get(field, ())
             for index, item in enumerate(items if isinstance(items, list) else ()):
-                for place, text in _texts((*at, field, index), item) if after_flag else ():
+                for place, text in references.texts((*at, field, index), item) if after_flag else ():
                     free = [name for name in references.names(text) if _is_free(properties, name)]
                     if free:
                         yield Diagnostic(

@@ -317,16 +317,17 @@ def _of_file(path: documents.Path, name: str, content: Any, asked: frozenset[str
         return
     if "text" in content:
         yield Place(path=(*path, "text"), text=content["text"], field="text", in_each=in_each, demanded=asked)
-    for at, data in _texts((*path, "json"), content.get("json")):
+    for at, data in texts((*path, "json"), content.get("json")):
         yield Place(path=at, text=data, field="json", is_json=True, demanded=asked)
 
 
-def _texts(path: documents.Path, data: Any) -> Iterator[tuple[documents.Path, str]]:
+def texts(path: documents.Path, data: Any) -> Iterator[tuple[documents.Path, str]]:
+    """Yield the texts in data, each with its path; `path` is that of the data."""
     if isinstance(data, str):
         yield path, data
     pairs = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
     for key, value in pairs:
-        yield from _texts((*path, key), value)
+        yield from texts((*path, key), value)
 
 
 def _of_pod(path: documents.Path, data: Any, field: str, asked: frozenset[str]) -> Iterator[Place]:

@@ -188,7 +188,7 @@ def _indexes(revision: str, own: Collection[str]) -> set[str]:
     listed = answer("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).split(b"\0")
     paths = (os.fsdecode(line) for line in listed if line.endswith(f"/{index_file.NAME}".encode()))
     # `git cat-file` takes a line for a name.
-    return {path for path in paths if path.split("/")[-2] in own and "\n" not in path}
+    return {path for path in paths if _cluster(path) in own and "\n" not in path}
 
 
 def clusters(paths: Iterable[str]) -> frozenset[str]:

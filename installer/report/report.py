@@ -332,6 +332,12 @@ def _joined(parts: Iterable[str]) -> str:
     return "\n\n".join("\n".join(line.rstrip() for line in part.splitlines()) for part in parts)
 
 
+def as_answer(made: Report, command: str, output: str) -> str:
+    """Return the answer to `plan` or `status` as text or JSON."""
+    as_text = as_plan if command == "plan" else as_status
+    return as_json(made) if output == "json" else as_text(made)
+
+
 def add_commands(
     parser: argparse.ArgumentParser,
     meanings: Mapping[str, str],

@@ -240,8 +240,7 @@ def _answer(options: argparse.Namespace, host: chroot.Host, settings: driver_con
         return 0
     others = (_UNSEEN,)
     made = report.Report(settings=settings, current=now, decided=decided, steps=(), holders=(), others=others)
-    as_text = report.as_plan if options.command == "plan" else report.as_status
-    print(report.as_json(made) if options.output == "json" else as_text(made))
+    print(report.as_answer(made, options.command, options.output))
     return 0
 
 

@@ -85,10 +85,9 @@ def installers(
         control_plane.apply(*compiled, *nodes)
         namespace = pods.Namespace(name=OWN, plane=control_plane)
         namespace.apply(pod("installer-here", HERE, serviceAccountName=ACCOUNT))
-        bound = ("--bound-object-kind", "Pod", "--bound-object-name", "installer-here")
         callers = []
-        for options in (bound, ()):
-            token = namespace.kubectl("create", "token", ACCOUNT, *options).strip()
+        for name in ("installer-here", ""):
+            token = access.bound_token(namespace, ACCOUNT, name)
             folder = tmp_path_factory.mktemp("caller")
             config = access.kubeconfig(control_plane, folder, token=token)
             callers.append(stack.enter_context(contextlib.closing(cluster.Cluster(config))))

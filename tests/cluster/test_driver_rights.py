@@ -356,8 +356,7 @@ def _pod(name: str, node: str, **spec: object) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _caller(namespace: pods.Namespace, folder: Path, pod: str) -> Iterator[Caller]:
-    bound = ("--bound-object-kind", "Pod", "--bound-object-name", pod) if pod else ()
-    token = namespace.kubectl("create", "token", "kae-driver-tls", *bound).strip()
+    token = access.bound_token(namespace, "kae-driver-tls", pod)
     with contextlib.closing(cluster.Cluster(access.kubeconfig(namespace.plane, folder, token=token))) as own:
         yield Caller(api=own, raw=namespace.plane.api.with_token(token))
 

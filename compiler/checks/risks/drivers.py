@@ -81,18 +81,8 @@ def frozen_touched(change: RevisionChange) -> Iterator[Acceptable]:
     def frozen(effect: Effect) -> bool:
         return bool(effect.before and effect.before.group_sort == "frozen" and effect.work in (*DISTURBING, "leaves"))
 
-    for (policy, group), found in _by(change.difference.effects, _frozen_group, frozen).items():
-        yield change.acceptable(
-            cause(found),
-            f"The change reaches the drivers of the frozen group '{group}' of policy '{policy}' in ",
-            Place.CLUSTER,
-            ": ",
-            _nodes(found),
-            ".",
-            hint="Keep its nodes in it, and what they have; settings that no group overrides, such as "
-            "moduleParameters, reach them too.",
-            policy=policy,
-        )
+    own = "and what they have; settings that no group overrides, such as moduleParameters, reach them too"
+    yield from _frozen(change, frozen, "the drivers", own)
 
 
 def frozen_programs(change: RevisionChange) -> Iterator[Acceptable]:
@@ -105,18 +95,24 @@ def frozen_programs(change: RevisionChange) -> Iterator[Acceptable]:
             is_pooled = own is not None and any(one.name == program and one.is_pooled for one in own.policy.programs)
             return bool(was and was.group_sort == "frozen" and is_pooled and fate in ("replaced", "deleted"))
 
-        for (policy, group), found in _by(change.difference.effects, _frozen_group, frozen).items():
-            yield change.acceptable(
-                cause(found),
-                f"The change reaches program '{program}' of the frozen group '{group}' of policy '{policy}' in ",
-                Place.CLUSTER,
-                ": ",
-                _nodes(found),
-                ".",
-                code="frozen-touched",
-                hint="Keep its nodes in it, and name the images and values that they have in the entry of the group.",
-                policy=policy,
-            )
+        own = "and name the images and values that they have in the entry of the group"
+        yield from _frozen(change, frozen, f"program '{program}'", own)
+
+
+def _frozen(change: RevisionChange, is_reached: Callable[[Effect], bool], what: str, way: str) -> Iterator[Acceptable]:
+    """Yield the frozen groups whose nodes are reached, with what they should keep besides."""
+    for (policy, group), found in _by(change.difference.effects, _frozen_group, is_reached).items():
+        yield change.acceptable(
+            cause(found),
+            f"The change reaches {what} of the frozen group '{group}' of policy '{policy}' in ",
+            Place.CLUSTER,
+            ": ",
+            _nodes(found),
+            ".",
+            code="frozen-touched",
+            hint=f"Keep its nodes in it, {way}.",
+            policy=policy,
+        )
 
 
 @rule("driver-removed", "risk")

@@ -168,11 +168,10 @@ def _sums(difference: Difference) -> Iterator[str]:
     yield from diff_text.remarks(difference)
     if difference.effects:
         touched, every = _numbers(difference)
-        barred = sum(len(cluster.barred) for cluster in difference.clusters)
-        touched += barred
+        touched += difference.barred
         others = "node" if every - touched == 1 else f"{every - touched} nodes"
         same = f"On the other {others} neither driver nor device plugin changes. " if every > touched else ""
-        yield f"{same}{sentences.loss(difference.effects, barred)}"
+        yield f"{same}{sentences.loss(difference.effects, difference.barred)}"
     yield from diff_text.unknown(difference)
 
 

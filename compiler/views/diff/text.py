@@ -180,7 +180,7 @@ def _effects(difference: Difference) -> Iterator[str]:
         yield sentence.text
         yield f"  {wording.listed([*first, f'{more} more'] if more else first)}"
     if difference.effects:
-        yield sentences.loss(difference.effects, sum(len(each.barred) for each in difference.clusters))
+        yield sentences.loss(difference.effects, difference.barred)
     elif difference.clusters and not (difference.faults or any(unknown(difference))):
         yield "No node is affected."
     yield from unknown(difference)

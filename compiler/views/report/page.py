@@ -131,7 +131,7 @@ def _losses(difference: Difference) -> Iterator[str]:
         return
     unknown = list(diff_text.unknown(difference))
     if difference.effects:
-        yield sentences.loss(difference.effects, sum(len(each.barred) for each in difference.clusters))
+        yield sentences.loss(difference.effects, difference.barred)
     elif not unknown:
         yield "No node is affected." if not difference.is_empty else "Nothing differs."
     yield from unknown

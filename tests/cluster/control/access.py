@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.control import api, certificates
+from tests.cluster.control import api, certificates, pods
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.local import waiting
 
@@ -23,6 +23,12 @@ def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) ->
     path = folder / "kubeconfig"
     path.write_text(certificates.kubeconfig(plane.instance, **user))
     return path
+
+
+def bound_token(namespace: pods.Namespace, account: str, pod: str = "") -> str:
+    """Return a token of a service account as a pod of the namespace has it, or one that is bound to none."""
+    bound = ("--bound-object-kind", "Pod", "--bound-object-name", pod) if pod else ()
+    return namespace.kubectl("create", "token", account, *bound).strip()
 
 
 def token_of(plane: control_planes.ControlPlane, account: str) -> str:
