@@ -74,6 +74,8 @@ class ClusterDifference(msgspec.Struct, frozen=True, kw_only=True):
     privileges: tuple[PrivilegeChange, ...] = ()
     barred: tuple[str, ...] = ()
     """The nodes whose pods, if they are there from before a taint, are deleted, and not made again."""
+    freed: tuple[str, ...] = ()
+    """The nodes to which pods come as a taint goes, unless they are there from before it, which nobody knows."""
     unexplained: tuple[str, ...] = ()
     """Files of objects, below the folder of the cluster's output, that differ although no document has them differ."""
     is_moved: bool = False
@@ -171,9 +173,11 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
             after = after.without_labels(frozenset(lost))
     templates = pods.replaced(differing)
     was = before.on_nodes() if before else {}
-    barred = frozenset[str]()
+    barred, freed = set[str](), set[str]()
     if before is not None and after is not None:
-        barred = frozenset(after.barred(templates) | before.barred(gone - left))
+        waiting, comes = before.barred(), after.on_nodes()
+        barred = _union(after.barred(), templates) | _union(waiting, gone - left)
+        freed = {name for one, names in waiting.items() for name in names & comes.get(one, set())}
         after = structs.replace(after.keeping(was, templates | gone), left=left)
     on_nodes = effects.effects(before, after, templates, basis.changed)
     now = {**(after.on_nodes() if after else {}), **{one: was[one] for one in left.intersection(was)}}
@@ -185,7 +189,7 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
     if (known := basis.known) is not None:
         every = (structs.replace(effect, nodes=known.expanded(effect.nodes)) for effect in on_nodes)
         on_nodes = tuple(sorted(every, key=lambda effect: effect.nodes))
-        barred = frozenset(known.expanded(tuple(barred)))
+        barred, freed = (set(known.expanded(tuple(names))) for names in (barred, freed))
         on_pods = tuple(structs.replace(each, nodes=Fates(*map(known.expanded, each.nodes))) for each in on_pods)
     side = after or before
     nodes = [node.name for node in side.planned.inventory.nodes] if side else []
@@ -200,9 +204,14 @@ def of_cluster(before: sides.Planned | None, after: sides.Planned | None, basis:
         objects=differing,
         privileges=tuple(_privileges(differing)),
         barred=tuple(sorted(barred)),
+        freed=tuple(sorted(freed)),
         unexplained=unexplained,
         is_moved=basis.moved is not None,
     )
+
+
+def _union(nodes: Mapping[Ref, set[str]], wanted: frozenset[Ref]) -> set[str]:
+    return set().union(*(nodes[one] for one in wanted.intersection(nodes)))
 
 
 def _privileges(differing: Iterable[Pair]) -> Iterator[PrivilegeChange]:

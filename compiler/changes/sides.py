@@ -102,19 +102,18 @@ class Planned(Side, frozen=True, kw_only=True, dict=True):
         name = node_programs.driver_name(policy, pool) if is_driver else node_programs.device_plugin_name(policy)
         return Ref(kind="DaemonSet", namespace=namespace, name=name)
 
-    def barred(self, ending: frozenset[Ref]) -> set[str]:
-        """Return the nodes to which a NoSchedule taint lets no pod of these DaemonSets come.
+    def barred(self) -> dict[Ref, set[str]]:
+        """Return the nodes to which a NoSchedule taint lets no pod come, by DaemonSet.
 
         One that was there before the taint stays until its template changes or its DaemonSet goes:
         `nodeShouldRunDaemonPod` and `rollingUpdate` of pkg/controller/daemon.
         """
-        return {
-            name
-            for decision, component in _components(self.planned)
-            if decision.landing(component).obstacle == "taints" and decision.keeping().runs(component)
-            if self._daemon_set(component, decision) in ending
-            for name in decision.names
-        }
+        found: dict[Ref, set[str]] = {}
+        for decision, component in _components(self.planned):
+            item = self._daemon_set(component, decision)
+            if decision.landing(component).obstacle == "taints" and item and decision.keeping().runs(component):
+                found.setdefault(item, set()).update(decision.names)
+        return found
 
     def keeping(self, earlier: Mapping[Ref, set[str]], ending: frozenset[Ref]) -> "Planned":
         """Return the side with the pods that a NoSchedule taint of their node lets stay.

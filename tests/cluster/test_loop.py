@@ -112,7 +112,7 @@ def test_a_support_bundle_has_what_a_report_needs(story: Story, whole: Bundle) -
     (plugin,) = (text for path, text in texts.items() if re.fullmatch(f"{folder}.*-device-plugin-list.txt", path))
     assert HPRE in plugin
     logs = {path.rpartition("/")[2] for path in texts if path.startswith("logs/")}
-    assert logs == {"device-plugin.log", "installer.log", "smoke.log", "watcher.log"}
+    assert logs == {"device-plugin.log", "installer.log", "pause.log", "reporter.log", "smoke.log", "watcher.log"}
 
 
 def test_no_secret_of_the_cluster_is_in_a_support_bundle(secrets: Mapping[str, str], whole: Bundle) -> None:

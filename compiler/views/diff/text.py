@@ -139,12 +139,18 @@ def remarks(difference: Difference) -> Iterator[str]:
             comes = "DaemonSets of the new name come, and the others leave the output"
             yield f"Policy {was} is named {now} from now on: {comes}."
     for cluster in difference.clusters:
-        if count := len(cluster.barred):
-            yield (
-                f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {'have' if count > 1 else 'has'} a "
-                "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint is "
-                "deleted, and none comes until the taint goes."
-            )
+        yield from _tainted(cluster)
+
+
+def _tainted(cluster: ClusterDifference) -> Iterator[str]:
+    """Yield the sentences on pods that may be there from before a NoSchedule taint, which no inventory tells."""
+    taint = "NoSchedule taint that the policy does not tolerate: a pod that is there from before the taint"
+    for nodes, verb, end in (
+        (cluster.barred, ("has", "have"), "is deleted, and none comes until the taint goes"),
+        (cluster.freed, ("loses", "lose"), "counts as one that comes, and stays unless its template changes"),
+    ):
+        if count := len(nodes):
+            yield f"{wording.counted(count, 'node')} of cluster {cluster.cluster} {verb[count > 1]} a {taint} {end}."
 
 
 def _by_hand(clusters: Iterable[ClusterDifference]) -> Iterator[str]:

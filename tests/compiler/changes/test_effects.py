@@ -11,6 +11,7 @@ from compiler.changes import difference, effects, sides
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.views.diff import sentences
+from compiler.views.diff import text as diff_text
 from tests import builders
 from tests.compiler.views import stacked
 
@@ -541,6 +542,23 @@ def test_a_driver_that_comes_as_a_taint_goes_may_find_one() -> None:
 
     assert found
     assert [each.work for each in found.effects] == ["may-swap"]
+
+
+@pytest.mark.parametrize(("effect", "freed"), [("NoSchedule", ("kp920-01",)), ("NoExecute", ())])
+def test_pods_from_before_a_taint_that_goes_may_be_there_where_it_evicted_none(
+    effect: str, freed: tuple[str, ...]
+) -> None:
+    found = on_tainted(effect, kae(), kae(), since=False)
+
+    assert found
+    assert found.freed == freed
+    end = difference.Revision(name="main", commit=None)
+    compared = difference.Difference(before=end, after=end, intent=(), clusters=(found,))
+    said = [text for text in diff_text.remarks(compared) if "from before the taint" in text]
+    assert said == [
+        "1 node of cluster east loses a NoSchedule taint that the policy does not tolerate: a pod that is there from "
+        "before the taint counts as one that comes, and stays unless its template changes."
+    ] * len(freed)
 
 
 def test_a_driver_that_comes_to_nodes_that_join_or_get_the_hardware_finds_none() -> None:
