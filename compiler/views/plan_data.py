@@ -156,10 +156,16 @@ def _node(decision: plan.Decision) -> dict[str, Any]:
         "policy": decision.policy.name if decision.policy else None,
         "pool": decision.part.name if decision.part else None,
         **(components if decision.recipe.builtin else {"images": images(decision)}),
+        **({"programs": dict(_programs(decision))} if decision.recipe.programs else {}),
         "loaded": of_loaded(loaded.of(decision)),
         "resources": dict(decision.resources),
         "reasons": reasons(decision),
     }
+
+
+def _programs(decision: plan.Decision) -> Iterator[tuple[str, str]]:
+    """Yield the vendors' programs that the nodes get, each with the image of its first container."""
+    yield from ((name, landing.image) for name, landing in decision.programs if landing.image is not None)
 
 
 def of_loaded(known: loaded.Loaded | None) -> dict[str, Any] | None:

@@ -14,8 +14,12 @@ from typing import Any
 MATCHED = "rule.matched"
 """The feature that holds the labels and variables of all rules before: of one object in order, of objects by name."""
 
+KERNEL_AND_CPU = ("kernel.loadedmodule", "kernel.enabledmodule", "kernel.config", "cpu.cpuid", "cpu.security")
+"""Features of which a node may have none."""
+
 _EXPIRY = "# +expiry-time="
-_RULE_FIELDS = {"name", "labels", "labelsTemplate", "vars", "matchFeatures", "matchAny"}
+# Extended resources are no labels.
+_RULE_FIELDS = {"name", "labels", "labelsTemplate", "vars", "matchFeatures", "matchAny", "extendedResources"}
 _COUNT = re.compile(r"([^=\s]+)=\{\{ len \.pci\.device \}\}")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
@@ -94,7 +98,8 @@ def _dynamic(value: str, features: Features) -> str:
 
 
 def _attributes(feature: str, features: Features) -> Mapping[str, str]:
-    if feature not in ("kernel.version", "system.name", "local.feature", *features.attributes):
+    known = ("kernel.version", "system.name", "local.feature", *KERNEL_AND_CPU)
+    if feature not in (*known, *features.attributes):
         raise ValueError(f"unknown feature {feature}")
     return features.attributes.get(feature, {})
 
@@ -117,6 +122,8 @@ def _matches(expression: Mapping[str, Any], value: str | None) -> bool:
     wanted: Sequence[str] = expression.get("value", ())
     if operator in ("Exists", "DoesNotExist"):
         return (value is not None) == (operator == "Exists")
+    if operator in ("IsTrue", "IsFalse"):
+        return value == operator.removeprefix("Is").lower()
     if operator not in ("In", "NotIn", "InRegexp"):
         raise ValueError(f"unknown operator {operator}")
     if value is None:

@@ -48,12 +48,15 @@ def foretold(root: Path) -> list[Placement]:
 
 
 def _of_recipe(recipe: str, node: Any) -> Iterator[Placement]:
-    """Yield the pods of a recipe on a node, whose images are called `installer` and `plugin` there."""
+    """Yield the pods of a recipe on a node; the image of its plugin is called `plugin`, its programs are of pools."""
     policy, pool, images = node["policy"], node["pool"], node["images"]
-    if pool is not None:
-        stem = f"{recipe}-driver-{policy}"
-        yield node["name"], stem if pool == policy else f"{stem}--{pool}", images["installer"]
-    if "plugin" in images:
+    end = "" if pool == policy else f"--{pool}"
+    programs = node.get("programs", {})
+    for name in {"installer", "driver-installer"} & images.keys():
+        yield node["name"], f"{recipe}-driver-{policy}{end}", images[name]
+    for program, image in programs.items():
+        yield node["name"], f"{recipe}-{program}-{policy}{end}", image
+    if "plugin" in images and not programs:
         yield node["name"], f"{recipe}-device-plugin-{policy}", images["plugin"]
 
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.property import matcher, nfd_rules
@@ -68,6 +68,9 @@ class Machine:
     """True when NFD's worker has reported the machine."""
     cards: tuple[int, int] = (0, 0)
     """Physical and virtual functions of network cards, which only a recipe asks for."""
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What else NFD's worker reports, by feature and name."""
+    architecture: str = "arm64"
 
     @property
     def features(self) -> nfd_rules.Features:
@@ -81,7 +84,11 @@ class Machine:
             for _ in range(count)
         ]
         return nfd_rules.Features(
-            attributes={"kernel.version": {"full": matcher.clean(self.kernel)}, "system.name": {"nodename": self.name}},
+            attributes={
+                "kernel.version": {"full": matcher.clean(self.kernel)},
+                "system.name": {"nodename": self.name},
+                **self.attributes,
+            },
             instances={"pci.device": (*devices, *self.others, *self._cards)},
         )
 
@@ -113,7 +120,7 @@ class Machine:
             "spec": {"taints": [dict(taint) for taint in self.taints]},
             "status": {
                 "nodeInfo": {
-                    "architecture": "arm64",
+                    "architecture": self.architecture,
                     "kernelVersion": self.kernel,
                     "kubeletVersion": "v1.31.4",
                     "osImage": "openEuler 22.03 (LTS-SP4)",
