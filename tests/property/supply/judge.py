@@ -25,7 +25,7 @@ class Writers:
     unchecked: set[str] = field(default_factory=set)
     forced: set[str] = field(default_factory=set)
     pods: set[str] = field(default_factory=set)
-    """What the pods of others get of all of them."""
+    """What the pods of others get, by recipe."""
     policies: dict[str, str] = field(default_factory=dict)
 
 
@@ -51,7 +51,8 @@ def read(daemon_sets: Iterable[Raw]) -> Writers:
         if "build" in config.get("source", {}):
             found.packages[name] = set(config["source"]["build"].get("repositories") or [_OWN])
         found.forced |= {name} if config.get("networkForce") else set()
-        found.pods.update(_in_pods(config.get("resources", ())))
+        recipe = name.partition("-device-plugin")[0]
+        found.pods.update(f"{recipe}: {what}" for what in _in_pods(config.get("resources", ())))
     return found
 
 
