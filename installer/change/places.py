@@ -87,7 +87,7 @@ def check(host: chroot.Host, places: Iterable[Place], *, grows: bool) -> None:
     needed: dict[int, tuple[int, int]] = {}
     for place in places:
         with chroot.changing(place.folder):
-            here = host.resolved(_existing(host, place.folder) or "/")
+            here = host.resolved(host.nearest(place.folder) or "/")
             disk, device = os.statvfs(here), here.stat().st_dev
         if disk.f_flag & os.ST_RDONLY:
             raise _refused(place.folder, _READ_ONLY)
@@ -102,7 +102,7 @@ def attempt(host: chroot.Host, places: Iterable[Place]) -> None:
     # What was written stays open until the last one has its space, too.
     with contextlib.ExitStack() as opened:
         for place in places:
-            with _telling(place.folder), host.held(f"{_existing(host, place.folder)}/{_NAME}") as fresh:
+            with _telling(place.folder), host.held(f"{host.nearest(place.folder)}/{_NAME}") as fresh:
                 link = fresh.with_name(f"{_NAME}.link")
                 for path in (fresh, link):
                     path.unlink(missing_ok=True)  # Of a killed installer.
@@ -122,15 +122,6 @@ def _link(path: Path, link: Path, name: str) -> None:
         if not stat.S_ISDIR(path.lstat().st_mode):
             os.link(path, link, follow_symlinks=False)
             link.unlink()
-
-
-def _existing(host: chroot.Host, folder: str) -> str:
-    """Return a folder, or the nearest one above it that is there; it has no slash at its end."""
-    while not host.resolved(folder or "/").exists():
-        if host.path(folder).is_symlink():
-            raise _refused(folder, "it is a link to what is not there: mount that, or make it")
-        folder = posixpath.dirname(folder).rstrip("/")
-    return folder
 
 
 @contextlib.contextmanager

@@ -80,6 +80,17 @@ class Host:
         with changing(absolute):
             return root.local(self.root, absolute)
 
+    def nearest(self, folder: str) -> str:
+        """Return a folder, or the nearest one above it that is there, without a slash at its end.
+
+        Raises `Failure` for a link to what is not there: nobody knows what the folder holds.
+        """
+        while not self.resolved(folder or "/").exists():
+            if self.path(folder).is_symlink():
+                raise errors.Failure(f"'{folder}' on the host is a link to what is not there: mount that, or make it.")
+            folder = posixpath.dirname(folder).rstrip("/")
+        return folder
+
     def look(self, work: Callable[[], Answer]) -> Answer:
         """Return what only reads of the host return, or raise `killable.Hangs` where one hangs; `stop` ends it."""
         return killable.call(work, None if self._finishes else self.stop)

@@ -101,6 +101,7 @@ def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
 
 def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     running, known, said = kernel(host), record.read(host), text(host, host.own.rule) or ""
+    host.nearest(host.own.modules(running))
     names = modules(host, settings, known)
     elsewhere = tuple(_options_elsewhere(host))  # Before any program of the host: where one hangs, this tells why.
     files = kmod.chosen(host, running, names)

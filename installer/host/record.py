@@ -159,6 +159,7 @@ def read(host: chroot.Host, place: str = "") -> Record:
     try:
         return msgspec.json.decode(host.resolved(place).read_bytes(), type=Record, strict=True)
     except FileNotFoundError:
+        host.nearest(posixpath.dirname(place))
         return Record()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         # A guess could take the driver of others for an installed one, and remove it.

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from installer.change import places
-from installer.host import chroot
+from installer.host import chroot, host_state
 from runtime import errors
-from tests.installer import homes, incidents
+from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
@@ -83,8 +83,20 @@ def test_a_folder_that_is_a_link_to_what_is_not_there_begins_no_change(tmp_path:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/modprobe.d").symlink_to("/data/modprobe.d")
 
-    with pytest.raises(errors.Failure, match="so no change begins: it is a link to what is not there"):
+    with pytest.raises(errors.Failure, match="on the host is a link to what is not there"):
         places.check(host, [places.Place("/etc/modprobe.d")], grows=False)
 
     (tmp_path / "data/modprobe.d").mkdir(parents=True)
     places.check(host, [places.Place("/etc/modprobe.d")], grows=False)
+
+
+@pytest.mark.parametrize("place", ["var/lib/kae", "lib/modules"])
+def test_a_folder_that_is_a_link_to_what_is_not_there_is_no_empty_one(machine: Machine, place: str) -> None:
+    # As of a disk that is not mounted: the driver in it is ours, and neither another's nor gone.
+    folder = machine.root / place
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.rename(folder.with_name("aside"))
+    folder.symlink_to(f"/data/{folder.name}")
+
+    with pytest.raises(errors.Failure, match=f"'/{place}' on the host is a link to what is not there: mount that"):
+        host_state.read(machine.host, settings.config())
