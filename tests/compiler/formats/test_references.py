@@ -53,6 +53,21 @@ CONTAINER = {"name": "plugin"}
         ({"args": ["${values.s}"]}, {"s": "$(POD_IP)"}, {"args": ["$$(POD_IP)"]}),
         ({"mountPath": "${values.s}"}, {"s": "/a$(B)"}, {"mountPath": "/a$(B)"}),
         ({"drop": "${values.l}"}, {"l": ["ALL"]}, {"drop": ["ALL"]}),
+        ({"count": "${values.n}", "shares": "${values.s}"}, {}, {"count": 4}),
+        (
+            {"env": {"A": "n=${values.n}", "B": "${values.s}", "when": "${values.b}", "value": "$(X)"}},
+            {},
+            {"env": {"A": "n=4", "when": "false", "value": "$(X)"}},
+        ),
+        ({"env": {"when": "a", "value": "${values.n}"}}, {}, {"env": {"when": "a", "value": "4"}}),
+        ({"env": {"A": "${values.s}"}, **CONTAINER}, {}, CONTAINER),
+        ({"env": "${values.m}"}, {"m": {"A": "${values.n}"}}, {"env": {"A": "${values.n}"}}),
+        (
+            {"profiles": {"when": {"count": "${values.n}", "args": "$${"}, "fast": {"A": "${values.s}"}}},
+            {},
+            {"profiles": {"when": {"count": "4", "args": "${"}}},
+        ),
+        ({"inject": [{"when": {"e": "b"}, "nodes": []}, {"env": {"A": "1"}}]}, {}, {"inject": [{"env": {"A": "1"}}]}),
     ],
 )
 def test_a_text_has_the_values_of_its_references(data: Any, values: dict[str, Any], made: Any) -> None:
