@@ -21,13 +21,14 @@ shared_rule("reference-absent", "error", "What a reference stands for has a valu
 
 _FACTS = ("policy.name", "pool.name", "cluster.name", "namespace", "kubeletDir")
 _KERNEL = ("kernel.full", "kernel.x", "kernel.y", "kernel.z")
+_SYSTEM = ("os.id", "os.version")
 _EACH = ("key", "value")
 _OF_POLICIES = ("offers", "claims", "disrupts")
 """Fields that are asked for before a cluster is planned, when values of parameters alone are known."""
 _EARLY = "Parameters alone are known here: this is asked for before a cluster is planned."
 _STACK: Mapping[str | int, str] = {"driver": "RecipeDriver", "devicePlugin": "RecipePlugin"}
 """The parts of a recipe beside its programs in which references stand, and the names of their schemas."""
-_WORDS = ("values", "images", "policy", "pool", "cluster", "kernel")
+_WORDS = ("values", "images", "policy", "pool", "cluster", "kernel", "os")
 _ITEMS = ("boolean", "integer", "string")
 """The types of what a text can hold."""
 _EXAMPLE = {
@@ -217,7 +218,10 @@ def _known(source: documents.Document, path: documents.Path, program: Data) -> I
     properties, images = _properties(source), source.data["spec"].get("images", {})
     is_pooled = program.get("per") == "pool"
     named = [*_FACTS, *(f"values.{name}" for name in properties), *(f"images.{name}" for name in images)]
-    named += [*(_KERNEL if is_pooled else ()), *(["arch"] if len(program.get("architectures", ())) == 1 else ())]
+    named += [
+        *((*_KERNEL, *_SYSTEM) if is_pooled else ()),
+        *(["arch"] if len(program.get("architectures", ())) == 1 else ()),
+    ]
     for place, name in _referred(path, program):
         here = [*named, *(_EACH if place.in_each else ())]
         is_early = place.field in _OF_POLICIES or "pod" not in program
@@ -228,6 +232,8 @@ def _known(source: documents.Document, path: documents.Path, program: Data) -> I
         hint, is_late = wording.did_you_mean(name, here), is_early and not name.startswith("values.")
         if name in _KERNEL and not is_late:
             hint = "Write per: pool; the kernel is known in pools of one kernel alone."
+        elif name in _SYSTEM and not is_late:
+            hint = "Write per: pool; the operating system is known in pools of one alone."
         elif name == "arch" and not is_late:
             hint = "Name exactly one architecture in 'architectures'."
         elif name.startswith("values.") and properties:
@@ -501,7 +507,15 @@ def _with_values(
     images = {f"images.{name}": f"registry.example/{name}:1" for name in source.data["spec"].get("images", {})}
     kernel = dict(zip(_KERNEL, ("6.6.0-1.x86_64", "6", "6", "0"), strict=True))
     values = {f"values.{name}": value for name, value in given.items()}
-    scope = {**_EXAMPLE, **kernel, **images, "kubeletDir": kubelet, **values}
+    scope = {
+        **_EXAMPLE,
+        "os.id": "openEuler",
+        "os.version": "24.03",
+        **kernel,
+        **images,
+        "kubeletDir": kubelet,
+        **values,
+    }
     if not references.holds(program.get("when", True), scope):
         return
     pod = references.filled(program["pod"], scope)
