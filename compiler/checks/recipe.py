@@ -22,8 +22,6 @@ _PLUGIN: documents.Path = ("spec", "devicePlugin")
 _TAKEN = (names.RECIPE, "npu", names.BOOTSTRAP, *layout.NAMES)
 """The names of KAE, of openFuyao's NPU operator, whose labels begin with it, and of the folders of an output."""
 _PREFIX = "kae-"
-_ONCE = ("driver", "devicePlugin")
-"""Parts of a recipe whose fields have one value in a policy."""
 _PROGRAMS = ("driver", "device-plugin", "pool")
 """Parts of names of objects: in `a-driver-b` the recipe and the policy would not be known from each other."""
 _OTHER = (
@@ -405,16 +403,20 @@ def unused(document: documents.Document, recipe: documents.Document, filled: Map
     pooled = [one for one in recipe.data["spec"].get("programs", ()) if one.get("per") == "pool"]
     of_programs = {image for one in pooled for image in device_policy.images_of(one)}
     images = {driver.get("image"), driver.get("version"), *payloads, *of_programs}
-    once = programs.used({name: part for name, part in recipe.data["spec"].items() if name in _ONCE})
+    of_driver, of_plugin = (
+        programs.used({name: recipe.data["spec"][name]} if name in recipe.data["spec"] else {})
+        for name in ("driver", "devicePlugin")
+    )
     values = programs.used({"programs": pooled})
+    once = of_driver | of_plugin & values
     for path, noun, data in _layers(document):
         for field, used in (("values", values - once), ("images", images)):
             for name in sorted(data.get(field, {}).keys() - used):
                 user = "neither the driver nor a program of a pool uses" if pooled else "the driver does not use"
                 note = "Mappings, waves and frozen groups change the driver: a policy has one device plugin."
-                if field == "values" and name in once & values:
-                    user = "driver or device plugin use, too"
-                    note = "Fields of these two have one value in a policy, and so has what programs share with them."
+                if field == "values" and name in once:
+                    user = "has one value in a policy"
+                    note = "Driver or device plugin have it in a field, which is the same in all pools."
                 elif pooled:
                     note = "Mappings, waves and frozen groups change what a pool has: a policy has the rest once."
                 message = f"{noun} '{data['name']}' sets '{field}.{name}', which {user}."

@@ -253,9 +253,13 @@ def test_a_value_of_driver_or_plugin_is_no_other_in_a_wave() -> None:
 
     (found,) = judged(spec, {"rollout": {"waves": [wave]}})
 
-    assert found.message == "Wave 'canary' sets 'values.it', which driver or device plugin use, too."
+    assert found.message == "Wave 'canary' sets 'values.it', which has one value in a policy."
     spec["devicePlugin"]["resources"][0]["inject"] = []
     assert judged(spec, {"rollout": {"waves": [wave]}}) == []
+    spec["driver"]["nodes"] = ["/dev/${values.it}"]
+    del spec["programs"]
+    (found,) = judged(spec, {"rollout": {"waves": [wave]}})
+    assert found.message == "Wave 'canary' sets 'values.it', which has one value in a policy."
 
 
 def test_a_required_parameter_is_one_of_the_recipe_also_where_it_has_none() -> None:
