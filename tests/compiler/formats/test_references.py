@@ -139,3 +139,21 @@ def test_no_string_yields_anything_but_the_listed_references(template: str, secr
     parts = template.split("$${")
     expected = "${".join(part.replace("${values.n}", "\0").replace("${key}", "\1") for part in parts)
     assert made == expected.replace("\0", scope["values.n"]).replace("\1", "k")
+
+
+@hypothesis.given(
+    st.dictionaries(
+        st.sampled_from(["A", "when", "value", "args", "env", "count"]), st.text("${}values.nb(", max_size=12)
+    )
+)
+def test_variables_of_any_name_are_texts(variables: dict[str, str]) -> None:
+    """Also where a name is that of a condition, of a list of arguments or of a number."""
+    texts = {name: references.text(template, DEFAULTS) for name, template in variables.items()}
+
+    made = references.filled({"inject": [{"env": variables, "preload": []}]}, DEFAULTS)
+
+    kept = {name: text for name, text in texts.items() if text is not references.ABSENT}
+    env = {} if variables and not kept else {"env": kept}
+    assert made == {"inject": [{**env, "preload": []}]}
+    places = references.places({"resources": [{"inject": [{"env": variables}]}]}, ())
+    assert [place.text for place in places if not place.is_typed] == list(variables.values())
