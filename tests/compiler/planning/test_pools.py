@@ -11,6 +11,7 @@ from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.planning import kernels, plan, pools
 from tests import builders
+from tests.property import nfd_rules
 
 SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 SP3 = "5.10.0-182.0.0.95.oe2203sp3.aarch64"
@@ -259,6 +260,19 @@ def of_system(name: str, system: str = "", version: str = "") -> snapshot.Node:
     return node(name, GENERIC, labels={key: value for key, value in stated.items() if value})
 
 
+def reported(of: snapshot.Node) -> nfd_rules.Features:
+    """The features that NFD's worker reports of a node."""
+    system = {"ID": of.label(kernels.SYSTEM), "VERSION_ID": of.label(kernels.VERSION)}
+    return nfd_rules.Features(
+        attributes={
+            "kernel.version": {"full": GENERIC},
+            "system.name": {"nodename": of.name},
+            "system.osrelease": {name: value for name, value in system.items() if value},
+        },
+        instances={"pci.device": ({"vendor": "19e5", "device": "a258", "class": "0b40"},)},
+    )
+
+
 def test_nodes_of_one_kernel_are_in_pools_of_their_systems() -> None:
     nodes = [of_system("a", "ubuntu", "22.04"), of_system("b", "ubuntu", "24.04"), of_system("c", "debian", "12")]
     nodes.append(of_system("d"))
@@ -271,6 +285,7 @@ def test_nodes_of_one_kernel_are_in_pools_of_their_systems() -> None:
     assert [part.name if part else None for part in own] == names
     labels = [placement.PoolRules(rule).labels(each) for each in division.nodes]
     assert labels == [{"openfuyao.com/kae.pool.tls": name} for name in names]
+    assert [nfd_rules.labels([rule], reported(each)) for each in division.nodes] == labels
     view, _ = builders.view([policy([UBUNTU, DEBIAN, OTHERS])], nodes)
     landed = {name: one.pool.name if one.pool else None for one in view.decisions for name in one.names}
     assert [landed[each.name] for each in nodes] == names
