@@ -74,7 +74,7 @@ TABLE = {
     "label-not-read": ("warning", "The labels of a node for opt-outs and devices are spelt as they are read, and so are their values."),
     "recipe-name": ("error", "A recipe has the name of its folder, and none that other programs have."),
     "recipe-reference": ("error", "A recipe names images, kinds, payloads, volumes and files that it has."),
-    "parameter-schema": ("error", "The schema of a parameter is of the subset that recipes have, and fits the fields that it fills."),
+    "parameter-schema": ("error", "The schema of a parameter is of the subset that recipes have, and the parameter stands in some field."),
     "match-on-effect": ("error", "A recipe finds its nodes by nothing that it changes on them."),
     "resource-class": ("error", "A resource has what its class needs, nothing of another class, and no more than the device plugin takes."),
     "inject-conflict": ("error", "Resources of a node set no variable and no path of a container differently."),

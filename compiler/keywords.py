@@ -11,6 +11,8 @@ SHARED = "x-kae-shared"
 PARAMETER = r"[A-Za-z][A-Za-z0-9_]*"
 REFERENCE = rf"\$\{{values\.({PARAMETER})\}}"
 """The text in a recipe that stands for the value of a parameter."""
+WITH_REFERENCE = r"|.*\$\{.*"
+"""The end of the pattern of a text with references, which has its own form once they are filled."""
 OR_PARAMETER = ", or the value of a parameter, such as ${values.name}"
 """The end of the meaning of a field that a parameter may fill."""
 

@@ -148,6 +148,10 @@ class Kernels(shapes.Shape, frozen=True, kw_only=True):
     """RE2, unanchored, against the full release of the running kernel."""
     unless: tuple[str, ...] = ()
     """Patterns of mappings that come first; a kernel that one of them matches belongs to another pool."""
+    system: str = ""
+    """ID of the operating system, as os-release has it; empty: any."""
+    versions: tuple[str, ...] = ()
+    """VERSION_ID of the operating system; none: any."""
 
 
 class Driver(shapes.Config, frozen=True, kw_only=True, tag_field="class"):

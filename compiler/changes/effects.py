@@ -16,7 +16,7 @@ from compiler.diagnostics import Span
 from compiler.fleet import assignment
 from compiler.formats import documents
 from compiler.output import index_file
-from compiler.planning import plan, pools
+from compiler.planning import kernels, plan, pools
 from runtime import driver_config, driver_work
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
@@ -118,6 +118,8 @@ class Half(msgspec.Struct, frozen=True):
     decision: plan.Decision | None
     kernel: str = ""
     """The nodes' kernel, where that is another one on the other side."""
+    machine: kernels.Machine = kernels.Machine("")
+    """What mappings ask of the nodes, in the same case."""
     has_other: bool = False
     """True where they have another recipe's driver with a module of this one's."""
 
@@ -162,7 +164,9 @@ class Half(msgspec.Struct, frozen=True):
         if decision is None or division is None or self.side is None:
             return self
         node = decision.node
-        pool = division.pool(node._replace(profile=structs.replace(node.profile, kernel_version=other.kernel)))
+        labels = {**node.profile.labels, kernels.SYSTEM: other.machine.system, kernels.VERSION: other.machine.version}
+        profile = structs.replace(node.profile, kernel_version=other.kernel, labels=labels)
+        pool = division.pool(node._replace(profile=profile))
         if pool is not None and (division.policy.name, pool.name) not in self.side.configs:
             pool = None
         return structs.replace(self, decision=structs.replace(decision, pool=pool))
@@ -230,21 +234,22 @@ def _halves(
     """Yield the decisions that nodes share before and after, with the names of the nodes."""
     olds, news = (plan.of_recipe(side.planned, recipe).decisions if side else () for side in (before, after))
     earlier = {node.name: (index, node.profile) for index, decision in enumerate(olds) for node in decision.nodes}
-    found: dict[tuple[int | None, int | None, tuple[str, str], bool], list[str]] = {}
+    found: dict[tuple[int | None, int | None, tuple[_Booted, _Booted], bool], list[str]] = {}
     for index, decision in enumerate(news):
         for node in decision.nodes:
             number, profile = earlier.pop(node.name, (None, node.profile))
             was, now = profile.kernel_version, node.profile.kernel_version
-            kernels = _SAME if was == now else (was, now)
-            found.setdefault((number, index, kernels, node.name in shared), []).append(node.name)
+            booted = ((was, kernels.machine(profile)), (now, kernels.machine(node.profile))) if was != now else _SAME
+            found.setdefault((number, index, booted, node.name in shared), []).append(node.name)
     for name, (number, _) in earlier.items():
         found.setdefault((number, None, _SAME, False), []).append(name)
-    for (old, new, (was, now), has_other), nodes in found.items():
+    for (old, new, (first, second), has_other), nodes in found.items():
         left, right = None if old is None else olds[old], None if new is None else news[new]
-        yield (Half(before, left, was, has_other), Half(after, right, now)), nodes
+        yield (Half(before, left, *first, has_other), Half(after, right, *second)), nodes
 
 
-_SAME = ("", "")
+_Booted = tuple[str, kernels.Machine]
+_SAME: tuple[_Booted, _Booted] = (("", kernels.Machine("")),) * 2
 
 
 def _effect(
@@ -269,13 +274,13 @@ def _effect(
     }
     driver, plugin = fates.pop("driver"), fates.pop("device-plugin")
     programs = tuple((name, fate) for name, fate in sorted(fates.items()) if fate is not None)
-    kernels = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
-    if was == now and not (driver or plugin or programs or may_lose or may_gain or kernels):
+    booted = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
+    if was == now and not (driver or plugin or programs or may_lose or may_gain or booted):
         return None
     side = right.side if right.decision else left.side
     if not recipe.builtin and not any(place and place.policy for place in (was, now)):
         return None  # A node that comes or goes is told once.
-    done = _after_boot(left, right) if kernels else _work(left, right) if driver else _Done()
+    done = _after_boot(left, right) if booted else _work(left, right) if driver else _Done()
     doubtful = (_MATCH,) if may_lose or may_gain else ()
     return Effect(
         cluster=side.planned.cluster.name if side else "",
@@ -289,7 +294,7 @@ def _effect(
         work=done.work,
         reasons=done.reasons,
         images=() if recipe.builtin or _OF_IMAGES.isdisjoint(done.reasons) else done.images,
-        kernels=kernels,
+        kernels=booted,
         drain=_drain(left, right, done.reasons) if done.work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,

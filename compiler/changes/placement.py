@@ -138,6 +138,8 @@ def _holds(condition: _Condition, node: snapshot.Node, variables: Mapping[str, s
             value: str | None = node.name
         case "kernel.version":
             value = kernels.cleaned(node.profile.kernel_version)
+        case "system.osrelease":
+            value = node.label(f"{kernels.SYSTEM.removesuffix('ID')}{condition.attribute}")
         case "rule.matched":
             value = variables.get(condition.attribute)
         case _:  # pci.device: the DaemonSets require its labels themselves.

@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.checks import lists
 from compiler.diagnostics import Diagnostic, shared_rule
-from compiler.formats import documents, globs
+from compiler.formats import documents, globs, references
 
 shared_rule(
     "privilege-refused",
@@ -80,20 +80,31 @@ _LINKS: Mapping[str, str] = MappingProxyType({"/var/run": "/run", "/var/roothome
 _DEVICES = "/dev/"
 
 
-def of_recipe(source: documents.Document, kubelet: str | None = None) -> Iterator[Diagnostic]:
+def of_recipe(
+    source: documents.Document,
+    kubelet: str | None = None,
+    filled: tuple[Mapping[str, Any], references.Scope] | None = None,
+) -> Iterator[Diagnostic]:
     """No container gets what leads to keys, disks or memory of the node; what a resource requires counts as mounted.
 
-    `kubelet` is the root folder of a kubelet, in place of the usual paths.
+    `kubelet` is the root folder of a kubelet, in place of the usual paths. `filled` is the spec with values, and these:
+    paths with references are judged with them alone, and the others without.
     """
     refused = _REFUSED if kubelet is None else {kubelet: _REFUSED[_KUBELET]}
-    for path, resource in lists.items(
-        ("spec", "devicePlugin"), source.data["spec"].get("devicePlugin", {}), "resources"
-    ):
-        for place, glob in _mounted(path, resource):
+    spec, scope = filled or (source.data["spec"], {})
+
+    def judged(found: Iterator[tuple[documents.Path, str]]) -> Iterator[tuple[documents.Path, str]]:
+        for place, glob in found:
+            own = references.origin(source.data, place, scope)
+            if kubelet is not None or ("${" in source.value(own)) is (filled is not None):
+                yield own, glob
+
+    for path, resource in lists.items(("spec", "devicePlugin"), spec.get("devicePlugin", {}), "resources"):
+        for place, glob in judged(_mounted(path, resource)):
             yield from _finding(
                 source, place, glob, refused, "mount", "Name the files themselves that containers need."
             )
-        for place, glob in _nodes(path, resource):
+        for place, glob in judged(_nodes(path, resource)):
             if glob.removeprefix(_DEVICES).startswith(("*", "?", "[")) and kubelet is None:
                 yield _refusal(
                     source,

@@ -65,9 +65,10 @@ def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
     for index, mapping in enumerate(mappings):
         is_reported_elsewhere = not (mapping.regexp or mapping.literal) or kernels.fault(kernels.pattern(mapping))
         for position, version in enumerate(() if is_reported_elsewhere else mapping.kernels or ()):
-            winner = kernels.first(mappings[: index + 1], kernels.cleaned(version))
-            if winner is mapping:
+            takers = tuple(kernels.possible(mappings[: index + 1], kernels.cleaned(version)))
+            if any(taker is mapping for taker in takers):
                 continue
+            winner = next(iter(takers), None)
             if winner:
                 reason = f"The earlier mapping '{winner.name}' takes it."
             elif mapping.regexp:
@@ -175,6 +176,12 @@ def _is_named(image: overrides.Image) -> bool:
     return any("$" in text for text in image.parts.values())
 
 
+def _asked(policy: definitions.Policy, node: snapshot.Node) -> kernels.Machine:
+    """Return what the mappings of a policy ask of a node."""
+    machine = kernels.machine(node.profile)
+    return machine if any(mapping.os for mapping in policy.mappings) else kernels.Machine(machine.kernel)
+
+
 @rule("kernel-not-covered", "warning")
 def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """A mapping has a driver for the kernel of every node."""
@@ -182,13 +189,13 @@ def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
         return
     policy = division.policy
     known = (node for node in division.nodes if node.profile.discovered and assignment.is_served(policy, node))
-    by_kernel = repeats.grouped((kernels.cleaned(node.profile.kernel_version), node.name) for node in known)
-    for kernel, nodes in sorted(by_kernel.items()):
-        if division.kernel_class(kernel) is not None:
+    by_machine = repeats.grouped((_asked(policy, node), node.name) for node in known)
+    for machine, nodes in sorted(by_machine.items()):
+        if division.kernel_class(machine) is not None:
             continue
-        mapping = kernels.first(policy.mappings, kernel)
+        mapping = kernels.first(policy.mappings, machine)
         where = f"{wording.nodes(nodes)} of cluster '{inventory.cluster}'"
-        what = f"the kernel {wording.quoted(kernel or '(unknown)')} of {where}"
+        what = f"the kernel {wording.quoted(kernels.said(policy.mappings, machine))} of {where}"
         if mapping is None:
             message = f"No mapping of policy '{policy.name}' covers {what}."
             path, hint = path_of(policy), "Add a mapping for the kernel once there is a driver for it."

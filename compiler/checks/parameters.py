@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.checks import lists, programs
-from compiler.diagnostics import Diagnostic, rule
+from compiler.diagnostics import Diagnostic, shared_rule
 from compiler.formats import canonical, documents
 from compiler.planning import kernels
 from compiler.schema import judge, phrases, recipe_schema
@@ -47,29 +47,34 @@ _Path = documents.Path
 Schema = Mapping[str, Any]
 
 
-@rule("parameter-schema", "error")
-def findings(source: documents.Document, schema: phrases.Schema, *, is_sound: bool = True) -> Iterator[Diagnostic]:
-    """The schema of a parameter is of the subset that recipes have, and fits the fields that it fills.
+shared_rule(
+    "parameter-schema",
+    "error",
+    "The schema of a parameter is of the subset that recipes have, and the parameter stands in some field.",
+)
 
-    `is_sound` is False where programs have mistakes: what they name is then not known.
+
+def schemas_of(source: documents.Document) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the schemas of a recipe's parameters, without which nothing else is known of these."""
+    for path, schemas, types in _declared(source.data["spec"]):
+        for name, own in schemas.items():
+            yield from (_finding(source, (*path, name, *at), text, hint) for at, text, hint in _faults(own, types))
+
+
+def names(source: documents.Document, *, is_sound: bool) -> Iterator[Diagnostic]:
+    """Yield the parameters that are required or stated in vain.
+
+    `is_sound` is False where references have mistakes: what they name is then not known.
     """
     spec: Mapping[str, Any] = source.data["spec"]
     stated: Mapping[str, Any] = spec.get("parameters", {})
     properties: Mapping[str, Any] = stated.get("properties", {})
-    found: list[Diagnostic] = []
-    for path, schemas, types in _declared(spec):
-        for name, own in schemas.items():
-            found += (_finding(source, (*path, name, *at), text, hint) for at, text, hint in _faults(own, types))
     for path, name in lists.items(("spec", "parameters"), stated, "required"):
         if name not in properties:
             hint = wording.did_you_mean(name, properties) or "Add it to properties, or remove it here."
-            found.append(_finding(source, path, f"{wording.quoted(name)} is not a parameter of the recipe.", hint))
-    found += _places(source, properties, schema)
+            yield _finding(source, path, f"{wording.quoted(name)} is not a parameter of the recipe.", hint)
     if is_sound:
-        found += _idle(source, properties)
-        yield from found or _defaults(source, spec, schema)
-    else:
-        yield from found
+        yield from _idle(source, properties)
 
 
 def _declared(spec: Mapping[str, Any]) -> Iterator[tuple[_Path, Mapping[str, Any], tuple[str, ...]]]:
@@ -194,34 +199,10 @@ def _is_pattern(value: Any) -> bool:
     return not escaped and kernels.fault(value) is None
 
 
-def _places(source: documents.Document, properties: Mapping[str, Any], schema: phrases.Schema) -> Iterator[Diagnostic]:
-    """A parameter stands alone in a field of its type, and always has a value there."""
-    spec: Mapping[str, Any] = source.data["spec"]
-    required = spec.get("parameters", {}).get("required", ())
-    places = {path: name for path, name in recipe_schema.references(spec) if path[0] != "programs"}
-    for path, text in recipe_schema.texts(spec):
-        at: _Path = ("spec", *path)
-        if path not in places:
-            if "${values." in text:
-                yield _finding(source, at, "A parameter stands alone in its field.", "Write nothing beside it.")
-            continue
-        name, wanted = places[path], recipe_schema.field(schema, path)
-        own = properties.get(name)
-        if own is None:
-            hint = wording.did_you_mean(name, properties) or "Add it to spec.parameters.properties."
-            yield _finding(source, at, f"'values.{name}' is not a parameter of the recipe.", hint)
-        elif isinstance(own.get("type"), str) and own["type"] in _KEYWORDS and own["type"] != wanted["type"]:
-            message = f"'{wording.dotted(at)}' takes {phrases.typed({'type': wanted['type']})}, and '{name}' is "
-            yield _finding(source, at, f"{message}{phrases.typed({'type': own['type']})}.", "Correct one of the types.")
-        elif "default" not in own and name not in required:
-            message = f"'{wording.dotted(at)}' has no value where a policy leaves out '{name}'."
-            yield _finding(source, at, message, "Give the parameter a default, or name it in spec.parameters.required.")
-
-
 def _idle(source: documents.Document, properties: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """A parameter stands in some field."""
     spec: Mapping[str, Any] = source.data["spec"]
-    used = {*programs.used(spec), *(name for _, name in recipe_schema.references(spec))}
+    used = programs.used(spec)
     for name in properties:
         if name not in used:
             message = f"The parameter '{name}' stands in no field, so its value would change nothing."
@@ -229,8 +210,9 @@ def _idle(source: documents.Document, properties: Mapping[str, Any]) -> Iterator
             yield _finding(source, ("spec", "parameters", "properties", name), message, hint)
 
 
-def _defaults(source: documents.Document, spec: Mapping[str, Any], schema: phrases.Schema) -> Iterator[Diagnostic]:
-    """The default of a parameter is a value that it may have."""
+def defaults(source: documents.Document, schema: phrases.Schema) -> Iterator[Diagnostic]:
+    """The default of a parameter is a value that it may have; `schema` is that of recipes."""
+    spec: Mapping[str, Any] = source.data["spec"]
     (top, _, _), *of_modules = _declared(spec)
     allowed = {(*top, name): inner for name, inner in recipe_schema.parameters(spec, schema).items()}
     for path, schemas, _ in of_modules:
@@ -251,4 +233,4 @@ def _defaults(source: documents.Document, spec: Mapping[str, Any], schema: phras
 def _finding(source: documents.Document, path: _Path, message: str, hint: str) -> Diagnostic:
     is_key = isinstance(source.value(path), dict | list) if source.has(path) else False
     span = source.key_span(*path) if is_key else source.span(*path)
-    return Diagnostic(span=span, message=message, hint=hint)
+    return Diagnostic(code="parameter-schema", span=span, message=message, hint=hint)

@@ -7,7 +7,7 @@ from compiler.checks import containers, driver, images, pools, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions, overlap, pods, selectors
 from compiler.formats import documents, references
-from compiler.planning import overrides
+from compiler.planning import kernels, overrides
 
 shared_rule("selector-never-matches", "error", "A policy's selector can match a node.")
 
@@ -24,7 +24,7 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from images.of_driver(variants)
     yield from images.of_device_plugin(policy)
     yield from images.of_programs(policy)
-    yield from kernels_of_programs(policy)
+    yield from facts_of_programs(policy)
     yield from components(policy)
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
@@ -58,21 +58,40 @@ def _unavailable(source: documents.Document, path: documents.Path, most: int | s
         yield Diagnostic(span=source.span(*path), message=message, hint="Write at least 1 or 1%.")
 
 
-def kernels_of_programs(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """Yield the programs that name the kernel in pools of several kernels."""
-    if policy.mappings and all(overrides.is_per_kernel(policy, mapping) for mapping in policy.mappings):
-        return
+_OF_KERNEL = (
+    "several kernels",
+    "Name an image after the kernel in every mapping of kernelMappings (${KERNEL_FULL_VERSION}).",
+)
+_OF_SYSTEM = (
+    "several operating systems",
+    "Write `os` in every mapping of kernelMappings, with one version for ${os.version}.",
+)
+
+
+def facts_of_programs(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """Yield the programs that name the kernel, or the operating system, in pools of several."""
+    known = [set(_facts(policy, mapping)) for mapping in policy.mappings] or [set()]
     for program in policy.programs:
         texts = (place.text for place in references.places(program.data, program.path))
-        name = next((name for text in texts for name in references.names(text) if name.startswith("kernel.")), None)
-        if name is not None and program.enabled:
-            yield Diagnostic(
-                code="reference-absent",
-                span=policy.source.setting_span("spec", "kernelMappings"),
-                message=f"Program '{program.name}' names '${{{name}}}', and policy '{policy.name}' has pools of "
-                "several kernels.",
-                hint="Name an image after the kernel in every mapping of kernelMappings (${KERNEL_FULL_VERSION}).",
-            )
+        named = dict.fromkeys(name for text in texts for name in references.names(text))
+        for sort, (several, hint) in (("kernel", _OF_KERNEL), ("os", _OF_SYSTEM)):
+            own = (name for name in named if name.startswith(f"{sort}."))
+            name = next((one for one in own if not all({sort, one} & facts for facts in known)), None)
+            if name is not None and program.enabled:
+                yield Diagnostic(
+                    code="reference-absent",
+                    span=policy.source.setting_span("spec", "kernelMappings"),
+                    message=f"Program '{program.name}' names '${{{name}}}', and policy '{policy.name}' has pools of "
+                    f"{several}.",
+                    hint=hint,
+                )
+
+
+def _facts(policy: definitions.Policy, mapping: definitions.KernelMapping) -> Iterator[str]:
+    """Yield what all nodes of each pool of a mapping have in common: the kernel, or names that references have."""
+    if overrides.is_per_kernel(policy, mapping):
+        yield "kernel"
+    yield from kernels.of_system(mapping.os)
 
 
 def without_settings(policy: definitions.Policy) -> Iterator[Diagnostic]:

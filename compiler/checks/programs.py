@@ -1,11 +1,12 @@
-"""Rules for the programs of a recipe: what their texts refer to, and what the frame refuses of their pods."""
+"""Rules for what the texts of a recipe refer to, and for its programs: what the frame refuses of their pods."""
 
 import functools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from compiler import wording
+from compiler import keywords, wording
 from compiler.checks import frame, lists
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import expressions
@@ -20,10 +21,14 @@ shared_rule("reference-absent", "error", "What a reference stands for has a valu
 
 _FACTS = ("policy.name", "pool.name", "cluster.name", "namespace", "kubeletDir")
 _KERNEL = ("kernel.full", "kernel.x", "kernel.y", "kernel.z")
+_SYSTEM = ("os.id", "os.version")
 _EACH = ("key", "value")
 _OF_POLICIES = ("offers", "claims", "disrupts")
 """Fields that are asked for before a cluster is planned, when values of parameters alone are known."""
-_WORDS = ("values", "images", "policy", "pool", "cluster", "kernel")
+_EARLY = "Parameters alone are known here: this is asked for before a cluster is planned."
+_STACK: Mapping[str | int, str] = {"driver": "RecipeDriver", "devicePlugin": "RecipePlugin"}
+"""The parts of a recipe beside its programs in which references stand, and the names of their schemas."""
+_WORDS = ("values", "images", "policy", "pool", "cluster", "kernel", "os")
 _ITEMS = ("boolean", "integer", "string")
 """The types of what a text can hold."""
 _EXAMPLE = {
@@ -40,19 +45,30 @@ _OURS = ("driver-run", "driver-options")
 """The container and the volumes that the compiler adds to a program that waits for the driver."""
 
 
-def findings(source: documents.Document, schema: phrases.Schema) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the programs of a recipe that its schema accepts, whatever the values are."""
+def findings(source: documents.Document, schema: phrases.Schema, *, is_sound: bool = True) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the references and programs of a recipe that its schema accepts, whatever the values are.
+
+    What stands in driver and device plugin is judged as what stands in programs. `is_sound` is False where the schemas
+    of parameters have mistakes: what fits a field is then not known.
+    """
     for path, program in lists.items(("spec",), source.data["spec"], "programs"):
         yield from _names(source, path, program)
         yield from _parts(source, path, program)
         yield from _sources(source, path, program)
-        yield from _syntax(source, path, program)
-        yield from _known(source, path, program)
-        yield from _types(source, path, program, schema)
-        yield from _absent(source, path, program, schema)
-        yield from _conditions(source, path, program)
         yield from _rights(source, path, program)
+    for path, part in _referring(source.data["spec"]):
+        yield from _syntax(source, path, part)
+        yield from _known(source, path, part)
+        if is_sound:
+            yield from _types(source, path, part, schema)
+            yield from _absent(source, path, part, schema)
+            yield from _conditions(source, path, part)
     yield from _twice(source)
+
+
+def _referring(spec: Data) -> Iterator[tuple[documents.Path, Data]]:
+    """Yield the parts of a recipe in which references may stand: driver, device plugin and each program."""
+    yield from ((("spec", *path), part) for path, part in references.parts(spec))
 
 
 def _properties(source: documents.Document) -> Mapping[str, Any]:
@@ -171,7 +187,7 @@ def _syntax(source: documents.Document, path: documents.Path, program: Data) -> 
         yield Diagnostic(
             span=source.span(*at),
             message="No reference stands here.",
-            notes=("References are in texts of the pod, of files, offers and claims.",),
+            notes=("References are in texts of driver, devicePlugin, pod, files, offers and claims.",),
             hint="Write the value itself, or choose by `when` between several.",
         )
         del text
@@ -184,7 +200,8 @@ def _is_word(name: str) -> bool:
 def _elsewhere(source: documents.Document, path: documents.Path, program: Data) -> Iterator[tuple[documents.Path, str]]:
     """Yield the texts with `${` where no reference may stand."""
     fixed: list[tuple[documents.Path, Any]] = [((*path, name), program.get(name)) for name in ("rules", "clusterRules")]
-    fixed += [(("spec", "match"), source.data["spec"]["match"])] if path == (*_PROGRAMS, 0) else []
+    is_first = path == next(path for path, _ in _referring(source.data["spec"]))
+    fixed += [(("spec", "match"), source.data["spec"]["match"])] if is_first else []
     for at, data in fixed:
         yield from ((place, text) for place, text in references.texts(at, data) if "${" in text)
 
@@ -201,27 +218,37 @@ def _known(source: documents.Document, path: documents.Path, program: Data) -> I
     properties, images = _properties(source), source.data["spec"].get("images", {})
     is_pooled = program.get("per") == "pool"
     named = [*_FACTS, *(f"values.{name}" for name in properties), *(f"images.{name}" for name in images)]
-    named += [*(_KERNEL if is_pooled else ()), *(["arch"] if len(program.get("architectures", ())) == 1 else ())]
+    named += [
+        *((*_KERNEL, *_SYSTEM) if is_pooled else ()),
+        *(["arch"] if len(program.get("architectures", ())) == 1 else ()),
+    ]
     for place, name in _referred(path, program):
         here = [*named, *(_EACH if place.in_each else ())]
-        if place.field in _OF_POLICIES:
+        is_early = place.field in _OF_POLICIES or "pod" not in program
+        if is_early:
             here = [each for each in named if each.startswith("values.")]
         if name in here:
             continue
-        hint = wording.did_you_mean(name, here)
-        if name in _KERNEL:
+        hint, is_late = wording.did_you_mean(name, here), is_early and not name.startswith("values.")
+        if name in _KERNEL and not is_late:
             hint = "Write per: pool; the kernel is known in pools of one kernel alone."
-        elif name == "arch":
+        elif name in _SYSTEM and not is_late:
+            hint = "Write per: pool; the operating system is known in pools of one alone."
+        elif name == "arch" and not is_late:
             hint = "Name exactly one architecture in 'architectures'."
         elif name.startswith("values.") and properties:
             hint = wording.did_you_mean(name.removeprefix("values."), properties) or hint
             hint = hint or f"The parameters are {wording.listed(properties)}."
-        message = f"'${{{name}}}' names nothing that the recipe has."
-        hint = hint or f"Known are {wording.listed(here, most=12)}."
-        yield Diagnostic(span=source.span(*place.path), message=message, hint=hint)
+        message = f"'${{{name}}}' names nothing that {'is known here' if is_late else 'the recipe has'}."
+        known = f"Known are {wording.listed(here, most=12)}." if here else "Add it to spec.parameters.properties."
+        yield Diagnostic(span=source.span(*place.path), message=message, notes=(_EARLY,) * is_late, hint=hint or known)
     for at, name in _asked(path, program):
         if name not in properties:
-            hint = wording.did_you_mean(name, properties) or f"The parameters are {wording.listed(properties)}."
+            hint = wording.did_you_mean(name, properties) or (
+                f"The parameters are {wording.listed(properties)}."
+                if properties
+                else "Add it to spec.parameters.properties."
+            )
             message = f"'{name}' is not a parameter of the recipe."
             yield Diagnostic(span=source.span(*at), message=message, hint=hint)
 
@@ -231,9 +258,9 @@ def _asked(path: documents.Path, program: Data) -> Iterator[tuple[documents.Path
     for at, condition in references.conditions(program, path):
         if isinstance(condition, Mapping):
             yield from (((*at, name), name) for name in condition)
-        else:
+        elif isinstance(condition, str):
             yield at, str(references.alone(condition)).removeprefix("values.")
-    for volume, files in program.get("files", {}).items():
+    for volume, files in program.get("files", {}).items() if "pod" in program else ():
         for file, content in files.items():
             if isinstance(content, Mapping) and "each" in content:
                 name = str(references.alone(content["each"])).removeprefix("values.")
@@ -241,10 +268,9 @@ def _asked(path: documents.Path, program: Data) -> Iterator[tuple[documents.Path
 
 
 def used(spec: Data) -> frozenset[str]:
-    """Return the parameters that a recipe's programs name anywhere."""
+    """Return the parameters that the parts of a recipe's spec name anywhere."""
     found = set[str]()
-    for index, program in enumerate(spec.get("programs", ())):
-        path: documents.Path = (*_PROGRAMS, index)
+    for path, program in _referring(spec):
         found.update(name.removeprefix("values.") for _, name in _referred(path, program))
         found.update(name for _, name in _asked(path, program))
     return frozenset(found)
@@ -261,13 +287,19 @@ def _types(
         message = "" if own is None else _misfit(place, name, own, wanted)
         if message:
             hint = "Correct one of the types, or write the file as {json: …}, which holds any."
+            hint = hint if "pod" in program else "Correct one of the types."
             yield Diagnostic(span=source.span(*place.path), message=message, hint=hint)
+    if "pod" in program:
+        yield from _files(source, path, program)
+        yield from _shells(source, path, program)
+
+
+def _files(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
     properties = _properties(source)
     for volume, files in program.get("files", {}).items():
         for file, content in files.items():
             if isinstance(content, Mapping):
                 yield from _file(source, (*path, "files", volume, file), content, properties)
-    yield from _shells(source, path, program)
 
 
 def _misfit(place: references.Place, name: str, own: Mapping[str, Any], wanted: str) -> str:
@@ -352,7 +384,8 @@ def _absent(
     """An entry that a pod needs has a value with every policy."""
     for place, name in _referred(path, program):
         own = name.removeprefix("values.")
-        is_needed = path_is_needed(schema, place.path[1:])
+        # Tokens need a count, and the schema of a resource does not know its class.
+        is_needed = place.field == "count" or path_is_needed(schema, place.path[1:])
         if not name.startswith("values.") or own in place.demanded or not is_needed:
             continue
         if own in _properties(source) and _may_be_absent(source, own):
@@ -474,7 +507,15 @@ def _with_values(
     images = {f"images.{name}": f"registry.example/{name}:1" for name in source.data["spec"].get("images", {})}
     kernel = dict(zip(_KERNEL, ("6.6.0-1.x86_64", "6", "6", "0"), strict=True))
     values = {f"values.{name}": value for name, value in given.items()}
-    scope = {**_EXAMPLE, **kernel, **images, "kubeletDir": kubelet, **values}
+    scope = {
+        **_EXAMPLE,
+        "os.id": "openEuler",
+        "os.version": "24.03",
+        **kernel,
+        **images,
+        "kubeletDir": kubelet,
+        **values,
+    }
     if not references.holds(program.get("when", True), scope):
         return
     pod = references.filled(program["pod"], scope)
@@ -486,7 +527,7 @@ def _with_values(
     def origin(place: documents.Path) -> documents.Path:
         return (*at, *references.origin(program["pod"], place, scope))
 
-    own = _pods(_Same(schema))
+    own = _pods(_Same(schema), "ProgramPod")
     if not own.quick.is_valid(pod):
         for error in judge.thorough()(own.schema).iter_errors(pod):
             yield _unfit(source, origin(tuple(error.absolute_path)), error, notes)
@@ -511,25 +552,44 @@ class _Same:
 
 
 class _Pods:
-    """The schema of pods, and its compiled validator."""
+    """The schema of pods, or of another part of a recipe, and its compiled validator."""
 
-    def __init__(self, schema: phrases.Schema) -> None:
-        self.schema = {**schema["$defs"]["ProgramPod"], "$defs": schema["$defs"]}
+    def __init__(self, schema: phrases.Schema, name: str) -> None:
+        # A text with references has any form, and one that is filled its own.
+        own = json.loads(json.dumps(schema["$defs"]).replace(json.dumps(keywords.WITH_REFERENCE)[1:-1], ""))
+        self.schema = {**own[name], "$defs": own}
         self.quick = judge.quick(self.schema)
 
 
-@functools.lru_cache(maxsize=1)
-def _pods(key: _Same) -> _Pods:
-    return _Pods(key.schema)
+@functools.lru_cache(maxsize=3)
+def _pods(key: _Same, name: str) -> _Pods:
+    return _Pods(key.schema, name)
+
+
+def stack(
+    source: documents.Document, schema: phrases.Schema, given: Mapping[str, Any], note: str = ""
+) -> Iterator[Diagnostic]:
+    """Yield where the texts of a recipe's driver and device plugin do not fit their fields with these values."""
+    made, scope = device_policy.filled(source, given), device_policy.scope(source, given)
+    for path, part in references.parts(source.data["spec"]):
+        name = _STACK.get(path[0])
+        if name is None or not any("${" in place.text for place in references.places(part, path)):
+            continue
+        own = _pods(_Same(schema), name)
+        if not own.quick.is_valid(made[str(path[0])]):
+            for error in judge.thorough()(own.schema).iter_errors(made[str(path[0])]):
+                place = ("spec", *references.origin(source.data["spec"], (*path, *error.absolute_path), scope))
+                yield _unfit(source, place, error, (note,) if note else ())
 
 
 def _unfit(source: documents.Document, path: documents.Path, error: Any, notes: tuple[str, ...]) -> Diagnostic:
     value = error.instance
+    whose = "pod" if path[1] == "programs" else "recipe"
     message = f"{wording.quoted(value) if isinstance(value, str) else wording.cut(value)} is not "
-    message += f"{phrases.expected(error.schema)}." if "type" in error.schema else "what the pod can have here."
+    message += f"{phrases.expected(error.schema)}." if "type" in error.schema else f"what the {whose} can have here."
     if error.validator == "required":
         lacking = [name for name in error.validator_value if name not in value]
-        message = f"The pod lacks {wording.listed(map(wording.quoted, lacking))} here with these values."
+        message = f"The {whose} lacks {wording.listed(map(wording.quoted, lacking))} here with these values."
     return Diagnostic(
         code="invalid-value",
         span=source.span(*path),

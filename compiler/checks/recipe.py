@@ -9,6 +9,7 @@ from compiler import names, recipes, wording
 from compiler.checks import host_paths, lists, parameters, programs, resources
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
+from compiler.formats import references as texts
 from compiler.planning import kernels
 from compiler.read import device_policy, fleet
 from compiler.rendering import layout
@@ -59,8 +60,10 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     """Yield the mistakes in a recipe that its schema accepts; `schema` is that of recipes."""
     yield from name(source)
     yield from references(source)
-    of_programs = [*programs.findings(source, schema), *programs.admission(source)]
-    faults = [*parameters.findings(source, schema, is_sound=not of_programs), *of_programs]
+    of_schemas = list(parameters.schemas_of(source))
+    of_parts = [*programs.findings(source, schema, is_sound=not of_schemas), *programs.admission(source)]
+    faults = [*of_schemas, *of_parts, *parameters.names(source, is_sound=not of_parts)]
+    faults += [] if faults else parameters.defaults(source, schema)
     yield from faults
     yield from match(source)
     yield from features(source)
@@ -71,7 +74,7 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     is_filled = all("default" in properties.get(name, {}) for name in stated.get("required", ()))
     if not faults and is_filled:
         yield from exclusive(source)
-        yield from resources.filled(source, fleet.filled(source, {}, complete))
+        yield from _filled(source, schema, {}, fleet.filled(source, {}, complete))
         yield from programs.filled(source, schema, [device_policy.values(source, {})])
 
 
@@ -104,12 +107,8 @@ def references(source: documents.Document) -> Iterator[Diagnostic]:
     for path, resource in lists.items(_PLUGIN, plugin, "resources"):
         if "kind" in resource:
             yield from lists.unknown(source, (*path, "kind"), resource["kind"], kinds, "a kind of match.pci")
-    paths = [path for payload in driver.get("payloads", ()) for path in payload["paths"]]
-    for path, file in lists.items(_DRIVER, driver, "files"):
-        if not any(file["from"] == path or file["from"].startswith(f"{path}/") for path in paths):
-            span, message = source.span(*path, "from"), f"'{file['from']}' is in no payload."
-            hint = "Add it to the paths of a payload."
-            yield Diagnostic(code="recipe-reference", span=span, message=message, hint=hint)
+    if not any(map(_refers, (path for payload in driver.get("payloads", ()) for path in payload["paths"]))):
+        yield from _payloads(source, driver, {})
     for path, data, field, key, noun in (
         (_MATCH, matched, "pci", "kind", "kind"),
         (_DRIVER, driver, "modules", "name", "module"),
@@ -117,6 +116,44 @@ def references(source: documents.Document) -> Iterator[Diagnostic]:
     ):
         named = (((*at, key), item[key]) for at, item in lists.items(path, data, field))
         yield from lists.twice(source, named, "The " + noun + " '{}' is there twice.")
+
+
+def _refers(text: str) -> bool:
+    return "${" in text
+
+
+def _payloads(
+    source: documents.Document, driver: Mapping[str, Any], scope: Mapping[str, Any], *notes: str
+) -> Iterator[Diagnostic]:
+    """Files that a driver puts on the host are in a payload; without a scope, those without references."""
+    paths = [path for payload in driver.get("payloads", ()) for path in payload["paths"]]
+    for at, file in lists.items(_DRIVER, driver, "files"):
+        place = texts.origin(source.data, (*at, "from"), scope)
+        if not any(file["from"] == path or file["from"].startswith(f"{path}/") for path in paths) and (
+            scope or not _refers(file["from"])
+        ):
+            span, message = source.span(*place), f"'{file['from']}' is in no payload."
+            hint = "Add it to the paths of a payload."
+            yield Diagnostic(code="recipe-reference", span=span, message=message, notes=notes, hint=hint)
+
+
+def _filled(
+    source: documents.Document,
+    schema: phrases.Schema,
+    given: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    policy: documents.Document | None = None,
+) -> Iterator[Diagnostic]:
+    """Yield the mistakes in driver and device plugin with the values of a policy, or with the defaults."""
+    note = f"This is so with the values of policy '{policy.data['metadata']['name']}'." if policy else ""
+    faults = list(programs.stack(source, schema, given, note))
+    yield from faults
+    if not faults:
+        scope = device_policy.scope(source, given)
+        if any(map(_refers, (text for _, text in texts.texts((), source.data["spec"].get("driver", {}))))):
+            yield from _payloads(source, spec["driver"], scope, *([note] if note else []))
+        yield from host_paths.of_recipe(source, filled=(spec, scope))
+        yield from resources.filled(source, spec, scope, policy)
 
 
 def match(source: documents.Document) -> Iterator[Diagnostic]:
@@ -257,16 +294,17 @@ def of_policy(
     document: documents.Document, recipe: documents.Document, schema: phrases.Schema, complete: fleet.Complete
 ) -> Iterator[Diagnostic]:
     """Yield the mistakes in a DevicePolicy that the schema of its recipe accepts; `schema` is that of recipes."""
-    filled = fleet.filled(recipe, document.data["spec"].get("values", {}), complete)
+    given = document.data["spec"].get("values", {})
+    filled = fleet.filled(recipe, given, complete)
     yield from exclusive_values(document, recipe)
     yield from modules(document, recipe)
     yield from no_modules(document, recipe)
     yield from unused(document, recipe, filled)
-    yield from resources.filled(recipe, filled, document)
+    yield from _filled(recipe, schema, given, filled, document)
     yield from programs.of_policy(document, recipe, schema)
     kubelet = document.data["spec"].get("kubeletDir", _KUBELET)
     if kubelet != _KUBELET:
-        yield from host_paths.of_recipe(recipe, kubelet)
+        yield from host_paths.of_recipe(recipe, kubelet, (filled, device_policy.scope(recipe, given)))
 
 
 def _layers(document: documents.Document) -> Iterator[_Layer]:
@@ -365,15 +403,22 @@ def unused(document: documents.Document, recipe: documents.Document, filled: Map
     pooled = [one for one in recipe.data["spec"].get("programs", ()) if one.get("per") == "pool"]
     of_programs = {image for one in pooled for image in device_policy.images_of(one)}
     images = {driver.get("image"), driver.get("version"), *payloads, *of_programs}
+    of_driver, of_plugin = (
+        programs.used({name: recipe.data["spec"][name]} if name in recipe.data["spec"] else {})
+        for name in ("driver", "devicePlugin")
+    )
     values = programs.used({"programs": pooled})
+    once = of_driver | of_plugin & values
     for path, noun, data in _layers(document):
-        # Other parameters stand in fields of the device plugin alone.
-        for field, used in (("values", values), ("images", images)):
+        for field, used in (("values", values - once), ("images", images)):
             for name in sorted(data.get(field, {}).keys() - used):
                 user = "neither the driver nor a program of a pool uses" if pooled else "the driver does not use"
-                message = f"{noun} '{data['name']}' sets '{field}.{name}', which {user}."
                 note = "Mappings, waves and frozen groups change the driver: a policy has one device plugin."
-                if pooled:
+                if field == "values" and name in once:
+                    user = "has one value in a policy"
+                    note = "Driver or device plugin have it in a field, which is the same in all pools."
+                elif pooled:
                     note = "Mappings, waves and frozen groups change what a pool has: a policy has the rest once."
+                message = f"{noun} '{data['name']}' sets '{field}.{name}', which {user}."
                 hint = f"Set it in spec.{field}."
                 yield Diagnostic(span=document.key_span(*path, field, name), message=message, notes=(note,), hint=hint)

@@ -2,8 +2,6 @@
 
 import functools
 import itertools
-import operator
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +12,7 @@ from compiler import keywords, repeats, wording
 from compiler.checks import containers, host_paths, lists
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, claims, definitions, injections
-from compiler.formats import documents
+from compiler.formats import documents, references
 from runtime import device_plugin_config
 
 shared_rule("inject-conflict", "error", "Resources of a node set no variable and no path of a container differently.")
@@ -43,7 +41,6 @@ _MOST_SHARES = 100_000
 """A list of many more devices is longer than the 4 MiB that the kubelet receives (kubernetes/kubernetes#109304)."""
 _LONGEST, _LONGEST_PART = 200, 63
 """The most characters of a resource's name (`ExtendedResource`), and after its domain (qualified names)."""
-_REFERENCE = re.compile(keywords.REFERENCE)
 
 _Settings = frozenset[injections.Setting]
 _Pair = tuple[injections.Setting, injections.Setting]
@@ -79,15 +76,21 @@ class _Texts(msgspec.Struct, frozen=True, kw_only=True):
 
     recipe: documents.Document
     policy: documents.Document | None
+    scope: references.Scope
+    """The values that the recipe is filled with."""
 
     def span(self, *path: str | int) -> Span:
         """Return the span of a place in a recipe, or of the value that a parameter puts there."""
-        for index in range(len(path)):
-            value = functools.reduce(operator.getitem, path[: index + 1], self.recipe.data)
-            reference = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-            if reference:
-                return self._value(reference[1], path[index + 1 :])
-        return self.recipe.setting_span(*path)
+        own = references.origin(self.recipe.data, path, self.scope)
+        text = self.recipe.value(own)
+        name = references.alone(text) if isinstance(text, str) else None
+        if name is not None:
+            return self._value(name.removeprefix("values."), path[len(own) :])
+        return self.recipe.setting_span(*own)
+
+    def place(self, *path: str | int) -> Span:
+        """Return the span of the text in a recipe that a place has when it is filled."""
+        return self.recipe.span(*references.origin(self.recipe.data, path, self.scope))
 
     def _value(self, name: str, below: documents.Path) -> Span:
         if self.policy is not None and self.policy.has(("spec", "values", name)):
@@ -236,17 +239,20 @@ def _of_class(span: Span, message: str, hint: str, *notes: str) -> Diagnostic:
 
 
 def filled(
-    source: documents.Document, spec: Mapping[str, Any], policy: documents.Document | None = None
+    source: documents.Document,
+    spec: Mapping[str, Any],
+    scope: references.Scope,
+    policy: documents.Document | None = None,
 ) -> Iterator[Diagnostic]:
     """Yield the mistakes in the resources of a recipe with the values of a policy, or with the defaults.
 
-    The device plugin refuses such resources; `spec` is that of the recipe with the values.
+    The device plugin refuses such resources; `spec` is that of the recipe with the values of `scope`.
     """
-    texts = _Texts(recipe=source, policy=policy)
+    texts = _Texts(recipe=source, policy=policy, scope=scope)
     resources = [
         _Resource(path=path, name=data["name"], data=data, parts=[*_parts(data)]) for path, data in _offered(spec)
     ]
-    yield from _contradictions(source, resources)
+    yield from _contradictions(texts, resources)
     yield from _profiles(texts, resources)
     files: list[_Thing] = []
     for resource in resources:
@@ -260,12 +266,10 @@ def filled(
 
 def _parts(resource: Mapping[str, Any]) -> Iterator[injections.Part]:
     for path, data in lists.items((), resource, "inject"):
-        if data["when"]:
-            own = {name: value for name, value in data.items() if name != "when"}
-            yield path, msgspec.convert(own, device_plugin_config.Inject)
+        yield path, msgspec.convert(data, device_plugin_config.Inject)
 
 
-def _contradictions(source: documents.Document, resources: Iterable[_Resource]) -> Iterator[Diagnostic]:
+def _contradictions(texts: _Texts, resources: Iterable[_Resource]) -> Iterator[Diagnostic]:
     """The resources of a recipe set no variable and no path of a container differently: a container may have several.
 
     The kubelet keeps either one, at random; see `conflicts` for those of several policies.
@@ -281,7 +285,7 @@ def _contradictions(source: documents.Document, resources: Iterable[_Resource]) 
                 who = f"Resource '{name}' sets" if is_one else f"Resources '{name}' and '{resource.name}' set"
                 message = f"{who} {injections.in_sentence(target)} differently."
                 notes = () if is_one else ("A container may ask for both, and gets either.",)
-                yield _conflict(source.span(*resource.path, *place), message, "Give it one value.", *notes)
+                yield _conflict(texts.place(*resource.path, *place), message, "Give it one value.", *notes)
 
 
 def _profiles(texts: _Texts, resources: Sequence[_Resource]) -> Iterator[Diagnostic]:

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _answers(view: plan.Plan, kernel: str) -> _Answered:
     spec = view.cluster.spec
     return view.cluster.name, [
-        (each.recipe, [preflight.answer(division, kernel, spec) for division in each.divisions])
+        (each.recipe, [one for division in each.divisions for one in preflight.answers(division, kernel, spec)])
         for each in view.recipes
     ]
 

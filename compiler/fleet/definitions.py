@@ -38,6 +38,14 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     """Values of the recipe's parameters, for its programs."""
 
 
+class System(msgspec.Struct, frozen=True, kw_only=True):
+    """An operating system, by ID and VERSION_ID of os-release."""
+
+    id: str
+    versions: tuple[str, ...] = ()
+    """None: any."""
+
+
 class KernelMapping(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes with certain kernels; the first mapping that matches takes a node."""
 
@@ -48,6 +56,8 @@ class KernelMapping(msgspec.Struct, frozen=True, kw_only=True):
     """RE2, unanchored, against the kernel's full version."""
     literal: str | None
     """The kernel's full version."""
+    os: System | None = None
+    """None: any."""
     kernels: tuple[str, ...] | None
     """The kernels that there are images for, where images are named after them; None: those of the inventory."""
     overrides: Overrides

@@ -1,4 +1,4 @@
-"""The references of programs: `${…}` in a recipe's own pods, and the values that take their places.
+"""The references of recipes: `${…}` in driver, device plugin and programs, and the values that take their places.
 
 A text is read once, from left to right, and values are not read again. What has no value takes away what names it: an
 item of a list, a variable of a container, or an entry of a mapping, and then mappings and lists that this empties.
@@ -29,9 +29,10 @@ TYPED = frozenset(
         *("terminationGracePeriodSeconds", "fsGroup", "runAsUser", "runAsGroup", "defaultMode"),
         *("containerPort", "port", "initialDelaySeconds", "periodSeconds", "timeoutSeconds", "successThreshold"),
         *("disrupts", "failureThreshold", "command", "args", "add", "drop", "supplementalGroups"),
+        *("count", "shares", "env", "profiles"),
     )
 )
-"""Fields of a pod that are no strings: a reference stands alone there, and keeps the type of its value."""
+"""Fields that are no strings: a reference stands alone there, and keeps the type of its value."""
 _SPLICED = ("command", "args")
 """Lists of strings in which `{when, value}` may stand for items."""
 _EXPANDED = (*_SPLICED, "env")
@@ -50,7 +51,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A text of a program in which references may stand."""
+    """A text of a recipe in which references may stand."""
 
     path: documents.Path
     text: str
@@ -161,17 +162,19 @@ def is_choice(data: Any) -> bool:
 
 
 def filled(data: Any, scope: Scope, field: str = "") -> Any:
-    """Return a part of a pod with the values of its references; ABSENT where nothing is left of it."""
-    if is_choice(data):
+    """Return a part of a recipe with the values of its references; ABSENT where nothing is left of it."""
+    conditioned = not _has_names(field)
+    if conditioned and is_choice(data):
         return filled(data["value"], scope, field) if holds(data["when"], scope) else ABSENT
     if isinstance(data, Mapping):
-        if "when" in data and not holds(data["when"], scope):
+        if conditioned and "when" in data and not holds(data["when"], scope):
             return ABSENT
-        entries = {key: filled(value, scope, key) for key, value in data.items() if key != "when"}
+        own = {key: value for key, value in data.items() if not (conditioned and key == "when")}
+        entries = {key: filled(value, scope, _below(field, key)) for key, value in own.items()}
         kept = {key: value for key, value in entries.items() if value is not ABSENT}
         # A variable without its value would be an empty one.
         is_cut = len(kept) < len(entries)
-        return ABSENT if is_cut and (not kept or field == "env") else kept
+        return ABSENT if is_cut and (not kept or (field == "env" and isinstance(field, _Item))) else kept
     if isinstance(data, list):
         items = [item for one in data for item in _items(one, scope, field)]
         return ABSENT if data and not items else items
@@ -194,6 +197,18 @@ def _is_item(field: str) -> bool:
     return isinstance(field, _Item) and field != "supplementalGroups"
 
 
+def _has_names(field: str) -> bool:
+    """Return whether the keys of a mapping in a field are names of people: variables or profiles, never `when`."""
+    return field in ("env", "profiles") and not isinstance(field, _Item)
+
+
+def _below(field: str, key: Any) -> str:
+    """Return the field of what stands under a key: a profile is a map of variables, and a variable a text."""
+    if not _has_names(field):
+        return str(key)
+    return "env" if field == "profiles" else ""
+
+
 def _is_expanded(field: str) -> bool:
     # An entry of a variable is in `env`: its name has no reference.
     return field in (*_EXPANDED, "value")
@@ -213,11 +228,11 @@ def listed(data: Sequence[Any], scope: Scope) -> tuple[str, ...]:
 
 
 def origin(data: Any, path: documents.Path, scope: Scope) -> documents.Path:
-    """Return the path in a part of a pod of what is at a path once it is filled."""
+    """Return the path in a part of a recipe of what is at a path once it is filled."""
     at: documents.Path = ()
     field = ""
     for step in path:
-        if is_choice(data):
+        if is_choice(data) and not _has_names(field):
             at, data = (*at, "value"), data["value"]
         if isinstance(step, int) and isinstance(data, list):
             left = step
@@ -228,7 +243,7 @@ def origin(data: Any, path: documents.Path, scope: Scope) -> documents.Path:
                     break
                 left -= count
         elif isinstance(data, Mapping) and step in data:
-            at, data, field = (*at, step), data[step], str(step)
+            at, data, field = (*at, step), data[step], _below(field, step)
         else:
             break  # The value of a parameter begins here.
     return at
@@ -281,21 +296,36 @@ def _structured(data: Any, scope: Scope) -> Any:
     return ABSENT if is_absent(value) else value
 
 
-def conditions(data: Any, path: documents.Path) -> Iterator[tuple[documents.Path, Any]]:
-    """Yield every `when` of a program, with its path."""
+def conditions(data: Any, path: documents.Path, field: str = "") -> Iterator[tuple[documents.Path, Any]]:
+    """Yield every `when` of a part of a recipe, with its path."""
     if isinstance(data, Mapping):
         for key, value in data.items():
-            if key == "when":
+            if key == "when" and not _has_names(field):
                 yield (*path, key), value
             elif key != "json":
-                yield from conditions(value, (*path, key))
+                yield from conditions(value, (*path, key), _below(field, key))
     elif isinstance(data, list):
         for index, item in enumerate(data):
-            yield from conditions(item, (*path, index))
+            yield from conditions(item, (*path, index), _Item(field))
+
+
+def parts(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, Mapping[str, Any]]]:
+    """Yield the parts of a recipe's spec in which references may stand, with their paths: programs come last.
+
+    A driver is without its modules: the schemas of their parameters are no texts of it.
+    """
+    if "driver" in spec:
+        yield ("driver",), {field: value for field, value in spec["driver"].items() if field != "modules"}
+    if "devicePlugin" in spec:
+        yield ("devicePlugin",), spec["devicePlugin"]
+    yield from ((("programs", index), program) for index, program in enumerate(spec.get("programs", ())))
 
 
 def places(program: Mapping[str, Any], path: documents.Path) -> Iterator[Place]:
-    """Yield the texts of a program, at a path, in which references may stand, and the keys of its files."""
+    """Yield the texts of a part of a recipe, at a path, in which references may stand; of files, the keys too."""
+    if "pod" not in program:
+        yield from _of_pod(path, program, "", frozenset())
+        return
     asked = demanded(program.get("when"))
     for name in ("offers", "claims"):
         for index, item in enumerate(program.get(name, ())):
@@ -337,8 +367,10 @@ def _of_pod(path: documents.Path, data: Any, field: str, asked: frozenset[str]) 
         for index, item in enumerate(data):
             yield from _of_pod((*path, index), item, _Item(field), asked)
     elif isinstance(data, Mapping):
-        asked |= demanded(data.get("when"))
-        is_value = is_choice(data)
+        conditioned = not _has_names(field)
+        asked |= demanded(data.get("when")) if conditioned else frozenset()
+        is_value = conditioned and is_choice(data)
         for key, value in data.items():
-            if key != "when":
-                yield from _of_pod((*path, key), value, field if is_value and key == "value" else key, asked)
+            if not (conditioned and key == "when"):
+                below = field if is_value and key == "value" else _below(field, key)
+                yield from _of_pod((*path, key), value, below, asked)

@@ -147,6 +147,19 @@ class Named(Model):
     """A part of the pool's name."""
 
 
+_RELEASE = "[A-Za-z0-9._-]+"
+SystemVersion = Annotated[str, forms.text(_RELEASE, 63, 'a VERSION_ID of os-release in quotes, such as "22.04"')]
+
+
+class System(Model):
+    """An operating system, as /etc/os-release has it and NFD reports it."""
+
+    id: Annotated[str, forms.text(_RELEASE, 63, "an ID of os-release, such as ubuntu")]
+    """Its ID."""
+    versions: Annotated[tuple[SystemVersion, ...], Field(min_length=1)] | None = None
+    """Its VERSION_ID, one of these; absent: any."""
+
+
 class KernelGroup(Named):
     """Nodes with certain kernels, by either regexp or literal."""
 
@@ -154,6 +167,8 @@ class KernelGroup(Named):
     """RE2, unanchored, against the kernel's full version."""
     literal: Kernel | None = None
     """The kernel's full version."""
+    os: System | None = None
+    """Only with this operating system; absent: with any."""
     kernels: Annotated[tuple[Kernel, ...], Field(min_length=1)] | None = None
     """The kernels that there are images for, where an image's name holds `${KERNEL_…}`; absent means those of the
     inventory."""

@@ -12,7 +12,7 @@ LONGEST = 65536
 """The most characters of a text."""
 
 _CONDITION: dict[str, JsonValue] = {
-    "type": ["object", "string"],
+    "type": ["boolean", "object", "string"],
     "pattern": f"^{keywords.REFERENCE}$",
     "minProperties": 1,
     "additionalProperties": {

@@ -20,6 +20,11 @@ def or_parameter(words: str, kind: str, least: int | None = None, most: int | No
     return Field(json_schema_extra=own, ge=least, le=most)
 
 
+def _path(pattern: str, words: str) -> forms.Keywords:
+    """Return the form of a path that may have references, and that a pattern matches once they are filled."""
+    return forms.text(f"({pattern}{keywords.WITH_REFERENCE})", 200, words)
+
+
 RecipeName = Annotated[
     str, forms.text(names.POLICY_PATTERN, names.RECIPE_LENGTH, "a DNS label of at most 20 characters without '--'")
 ]
@@ -49,29 +54,23 @@ ParameterValue = Annotated[
 
 _STEP = "[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*"
 _GLOB_STEP = r"[A-Za-z0-9_*?\[-][A-Za-z0-9._:+,@*?\[\]!-]*"
-HostPath = Annotated[str, forms.text(f"(/{_STEP})+", 200, "an absolute path, such as /opt/onload")]
-HostGlob = Annotated[str, forms.text(f"/{_STEP}(/{_GLOB_STEP})*", 200, "an absolute path or a glob, such as /dev/npu*")]
+HostPath = Annotated[str, _path(f"(/{_STEP})+", "an absolute path, such as /opt/onload")]
+HostGlob = Annotated[str, _path(f"/{_STEP}(/{_GLOB_STEP})*", "an absolute path or a glob, such as /dev/npu*")]
 TargetPath = Annotated[
     str,
-    forms.text(
-        f"(/{_STEP})+/?", 200, "an absolute path, such as /dev/npu0, or of a folder with a final '/', such as /dev/"
-    ),
+    _path(f"(/{_STEP})+/?", "an absolute path, such as /dev/npu0, or of a folder with a final '/', such as /dev/"),
 ]
 LibraryPath = Annotated[
     str,
     # LD_PRELOAD is a list with colons or spaces between its parts (ld.so(8)).
-    forms.text(f"(/{_STEP.replace(':', '')})+", 200, "the absolute path of a library, without ':'"),
+    _path(f"(/{_STEP.replace(':', '')})+", "the absolute path of a library, without ':'"),
 ]
-DeviceGlob = Annotated[
-    str, forms.text(f"/dev(/{_GLOB_STEP})+", 200, "the path of a device node or a glob, such as /dev/npu*")
-]
-DevicePath = Annotated[str, forms.text(f"/dev(/{_STEP})+", 200, "the path of a device node, such as /dev/onload")]
+DeviceGlob = Annotated[str, _path(f"/dev(/{_GLOB_STEP})+", "the path of a device node or a glob, such as /dev/npu*")]
+DevicePath = Annotated[str, _path(f"/dev(/{_STEP})+", "the path of a device node, such as /dev/onload")]
 PlacePath = Annotated[
     str,
-    forms.text(
-        f"(/opt|/lib/firmware/updates)(/{_STEP})+",
-        200,
-        "a path below /opt or /lib/firmware/updates, such as /opt/onload",
+    _path(
+        f"(/opt|/lib/firmware/updates)(/{_STEP})+", "a path below /opt or /lib/firmware/updates, such as /opt/onload"
     ),
 ]
 SourceName = Literal["build", "inTree", "packages", "prebuilt"]
@@ -206,14 +205,14 @@ class InjectedFile(Model):
     as_: Annotated[HostPath, Field(alias="as")]
     """The path in the container."""
     text: Annotated[str, Field(max_length=65536)]
-    """Its content, or the value of a parameter."""
+    """Its content."""
 
 
 class RecipeInjection(Model):
     """What a container gets beside its device, where a condition holds."""
 
-    when: Annotated[bool, or_parameter("true or false", "boolean")] = True
-    """false leaves it out."""
+    when: program.Condition = None
+    """Only where this holds."""
     nodes: tuple[InjectedNode, ...] = ()
     """Device nodes."""
     mounts: tuple[InjectedMount, ...] = ()

@@ -6,9 +6,10 @@ NFD matches the same patterns with Go's regexp, and the driver installer with RE
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from compiler.fleet import definitions
+from compiler.inventory import snapshot
 
 FULL_VERSION = "${KERNEL_FULL_VERSION}"
 XYZ = "${KERNEL_XYZ}"
@@ -23,6 +24,26 @@ _META = frozenset(r"\.+*?()|[]{}^$")
 _BEFORE = re.compile(r"\\[bBA]|\^|\(\?")
 _AFTER = re.compile(r"\\[bBzZ]|[$]|\(\?")
 """Syntax that makes a match depend on the text before it, or after it, or on flags."""
+
+
+SYSTEM, VERSION = (f"feature.node.kubernetes.io/system-os_release.{name}" for name in ("ID", "VERSION_ID"))
+"""NFD's labels with the operating system of a node: https://nfd.sigs.k8s.io/usage/features#system"""
+
+
+class Machine(NamedTuple):
+    """What mappings ask of a node."""
+
+    kernel: str
+    """As `cleaned` returns it."""
+    system: str = ""
+    """ID and VERSION_ID of its operating system; empty where NFD has not told them."""
+    version: str = ""
+
+
+def machine(profile: snapshot.Profile) -> Machine:
+    """Return what mappings ask of the nodes of a profile."""
+    labels = profile.labels
+    return Machine(cleaned(profile.kernel_version), labels.get(SYSTEM, ""), labels.get(VERSION, ""))
 
 
 def cleaned(version: str) -> str:
@@ -86,9 +107,53 @@ def _judged(regexp: str) -> tuple[Any, str | None]:
         return None, reason.decode() if isinstance(reason, bytes) else str(reason)
 
 
-def first(mappings: Sequence[definitions.KernelMapping], kernel: str) -> definitions.KernelMapping | None:
-    """Return the mapping that takes a kernel, given as `cleaned` returns it; None if no mapping does."""
-    return next((mapping for mapping in mappings if is_found(pattern(mapping), kernel)), None)
+def first(mappings: Sequence[definitions.KernelMapping], machine: Machine) -> definitions.KernelMapping | None:
+    """Return the mapping that takes a node; None if no mapping does."""
+    return next((one for one in mappings if is_found(pattern(one), machine.kernel) and _is_of(one.os, machine)), None)
+
+
+def _is_of(system: definitions.System | None, machine: Machine) -> bool:
+    if system is None:
+        return True
+    return machine.system == system.id and (not system.versions or machine.version in system.versions)
+
+
+def possible(mappings: Sequence[definitions.KernelMapping], kernel: str) -> Iterator[definitions.KernelMapping]:
+    """Yield the mappings that take nodes with a kernel, given as `cleaned` returns it, whatever their system is."""
+    earlier: list[definitions.KernelMapping] = []
+    for mapping in mappings:
+        if is_found(pattern(mapping), kernel) and not any(holds(one.os, mapping.os) for one in earlier):
+            yield mapping
+            earlier.append(mapping)
+
+
+def holds(system: definitions.System | None, other: definitions.System | None) -> bool:
+    """Return whether every node of the other operating system is one of this one; None stands for all of them."""
+    if system is None or other is None:
+        return system is None
+    if system.id != other.id or not system.versions:
+        return system.id == other.id
+    return bool(other.versions) and set(other.versions) <= set(system.versions)
+
+
+def system(stated: definitions.System | None) -> str:
+    """Return how a sentence about kernels goes on to name an operating system; nothing for any."""
+    return f" on {' '.join((stated.id, ' or '.join(stated.versions))).rstrip()}" if stated else ""
+
+
+def of_system(stated: definitions.System | None) -> dict[str, str]:
+    """Return what all nodes of an operating system have in common, by the names that references have."""
+    if stated is None:
+        return {}
+    return {"os.id": stated.id, **({"os.version": stated.versions[0]} if len(stated.versions) == 1 else {})}
+
+
+def said(mappings: Sequence[definitions.KernelMapping], machine: Machine) -> str:
+    """Return a node's kernel in words, and its operating system where a mapping asks for it."""
+    kernel = machine.kernel or "(unknown)"
+    if not any(mapping.os for mapping in mappings):
+        return kernel
+    return f"{kernel} on {' '.join((machine.system, machine.version)).strip() or 'an unknown system'}"
 
 
 def shadowed(mappings: Sequence[definitions.KernelMapping]) -> Iterator[tuple[int, int]]:
@@ -105,6 +170,8 @@ def shadowed(mappings: Sequence[definitions.KernelMapping]) -> Iterator[tuple[in
 
 
 def _covers(earlier: definitions.KernelMapping, later: definitions.KernelMapping) -> bool:
+    if not holds(earlier.os, later.os):
+        return False
     if later.literal is not None:
         return is_found(pattern(earlier), cleaned(later.literal))
     if earlier.regexp is None or later.regexp is None:

@@ -15,7 +15,7 @@ from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.output import index_file
-from compiler.planning import pools
+from compiler.planning import kernels, pools
 from compiler.read import fleet as reader
 from runtime import device_plugin_config
 
@@ -122,8 +122,8 @@ class RecipePlan(msgspec.Struct, frozen=True, kw_only=True):
     def compared(self) -> frozenset[str]:
         """The labels of which the nodes of a decision have equal values."""
         selected = (one.key for division in self.divisions for term in division.terms for one in term)
-        # Nodes that are alike have one profile, which has their architecture.
-        return frozenset((*self.recipe.deciding, *selected, pools.ARCHITECTURE))
+        # Nodes that are alike have one profile, which has their architecture and their system.
+        return frozenset((*self.recipe.deciding, *selected, pools.ARCHITECTURE, kernels.SYSTEM, kernels.VERSION))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -396,13 +396,17 @@ def deciding_labels(policies: Iterable[definitions.Policy], cluster: str) -> Ite
     An inventory without one of them makes another plan, and other groups of nodes in output/, than the cluster has. So
     a setting that leaves labels out of inventories, or lets few in, is judged by this list.
 
-    Kernels, operating systems and architectures are no labels here: the inventory has them from the kubelet. Neither is
-    the name of the host, which no setting leaves out.
+    Kernels and architectures are no labels here: the inventory has them from the kubelet. Neither is the name of the
+    host, which no setting leaves out.
     """
     here = assignment.in_cluster(policies, cluster)
     for policy in here:
         if policy.selector is not None:
             yield from _of_selector(policy, ("spec", "nodeSelector"), policy.selector)
+        for mapping in policy.mappings:
+            if mapping.os is not None:
+                span = policy.source.key_span(*mapping.path, "os")
+                yield from (Deciding(key=key, span=span) for key in (kernels.SYSTEM, kernels.VERSION))
         for group in policy.groups:
             if group.selector is not None and names.globs_match(group.clusters, cluster):
                 yield from _of_selector(policy, (*group.path, "inventorySelector"), group.selector)

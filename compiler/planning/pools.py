@@ -151,9 +151,9 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
     def _groups(self) -> dict[str, Group]:
         return {name: group for group in self.groups for name in group.nodes}
 
-    def kernel_class(self, version: str) -> KernelClass | None:
-        """Return the class of a kernel, given as the node reports it; None if it has no pool."""
-        return _class_of(self.policy, self.classes, version)
+    def kernel_class(self, machine: kernels.Machine) -> KernelClass | None:
+        """Return the class of nodes of the policy by their kernel; None if it has no pool."""
+        return _class_of(self.policy, self.classes, machine)
 
     def pool(self, node: snapshot.Node) -> Pool | None:
         """Return the pool of a node of the policy; None if no mapping takes its kernel, or no driver is installed."""
@@ -162,7 +162,7 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
 
     def part(self, node: snapshot.Node) -> Part | None:
         """Return the pool of a node of the policy, also one without a driver; None if no mapping takes its kernel."""
-        by_kernel = self.kernel_class(node.profile.kernel_version)
+        by_kernel = self.kernel_class(kernels.machine(node.profile))
         if by_kernel is None and self.policy.mappings:
             return None
         return self._parts.get((_name(self.group(node.name)), _name(by_kernel)))
@@ -175,11 +175,11 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
 
     def why_not(self, node: snapshot.Node) -> str:
         """Return why a node of the policy is in no pool."""
-        kernel = kernels.cleaned(node.profile.kernel_version)
-        mapping = kernels.first(self.policy.mappings, kernel)
+        machine = kernels.machine(node.profile)
+        mapping = kernels.first(self.policy.mappings, machine)
         if mapping is None:
-            return f"no mapping covers its kernel {kernel or '(unknown)'}"
-        return f"mapping '{mapping.name}' lists no image for its kernel {kernel}"
+            return f"no mapping covers its kernel {kernels.said(self.policy.mappings, machine)}"
+        return f"mapping '{mapping.name}' lists no image for its kernel {machine.kernel}"
 
     def reasons(self, node: snapshot.Node) -> Iterator[str]:
         """Yield why a node of the policy is in its group, and which mapping takes its kernel."""
@@ -191,10 +191,11 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
     def kernel_reasons(self, node: snapshot.Node) -> Iterator[str]:
         """Yield which mapping takes the kernel of a node of the policy, or why none does."""
         if self.policy.mappings:
-            by_kernel = self.kernel_class(node.profile.kernel_version)
-            kernel = kernels.cleaned(node.profile.kernel_version)
+            machine = kernels.machine(node.profile)
+            by_kernel = self.kernel_class(machine)
             if by_kernel:
-                yield f"mapping '{by_kernel.mapping.name}': its kernel '{kernel}' matches"
+                system = f" on {machine.system} {machine.version}".rstrip() if by_kernel.mapping.os else ""
+                yield f"mapping '{by_kernel.mapping.name}': its kernel '{machine.kernel}'{system} matches"
             else:
                 yield self.why_not(node)
 
@@ -207,10 +208,11 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
         return {(_name(part.group), _name(part.kernels)): part for part in self.parts}
 
 
-def _class_of(policy: definitions.Policy, classes: Iterable[KernelClass], version: str) -> KernelClass | None:
-    kernel = kernels.cleaned(version)
-    mapping = kernels.first(policy.mappings, kernel)
-    return next((one for one in classes if one.mapping is mapping and one.kernel in (None, kernel)), None)
+def _class_of(
+    policy: definitions.Policy, classes: Iterable[KernelClass], machine: kernels.Machine
+) -> KernelClass | None:
+    mapping = kernels.first(policy.mappings, machine)
+    return next((one for one in classes if one.mapping is mapping and one.kernel in (None, machine.kernel)), None)
 
 
 def _name(part: Group | KernelClass | None) -> str | None:
@@ -359,19 +361,21 @@ def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node:
         return False
     if taints.untolerated(policy.pods.tolerations, node.profile.taints):
         return False
-    return not policy.mappings or bool(_class_of(policy, classes, node.profile.kernel_version))
+    return not policy.mappings or bool(_class_of(policy, classes, kernels.machine(node.profile)))
 
 
 def _classes(policy: definitions.Policy, nodes: Sequence[snapshot.Node]) -> Iterator[KernelClass]:
     mappings = policy.mappings
     for index, mapping in enumerate(mappings):
         if not overrides.is_per_kernel(policy, mapping):
-            unless = tuple(kernels.pattern(earlier) for earlier in mappings[:index])
+            # A kernel of an earlier mapping may be of this one, too, where that one is for another system.
+            covering = (earlier for earlier in mappings[:index] if kernels.holds(earlier.os, mapping.os))
+            unless = tuple(map(kernels.pattern, covering))
             pattern = kernels.pattern(mapping)
             yield KernelClass(name=mapping.name, mapping=mapping, kernel=None, pattern=pattern, unless=unless)
             continue
-        for kernel in sorted(listed(mapping) or _seen(policy, nodes)):
-            if kernels.first(mappings, kernel) is mapping:
+        for kernel in sorted(listed(mapping) or _seen(policy, mapping, nodes)):
+            if any(one is mapping for one in kernels.possible(mappings, kernel)):
                 yield of_kernel(mapping, kernel)
 
 
@@ -393,10 +397,12 @@ def listed(mapping: definitions.KernelMapping) -> frozenset[str]:
     return frozenset(map(kernels.cleaned, known))
 
 
-def _seen(policy: definitions.Policy, nodes: Iterable[snapshot.Node]) -> frozenset[str]:
-    """Return the kernels that the policy's nodes run, as NFD reports them."""
-    versions = {node.profile.kernel_version for node in nodes if assignment.is_served(policy, node)}
-    return frozenset(kernels.cleaned(version) for version in versions if version)
+def _seen(
+    policy: definitions.Policy, mapping: definitions.KernelMapping, nodes: Iterable[snapshot.Node]
+) -> frozenset[str]:
+    """Return the kernels, as NFD reports them, that those nodes of a policy run that a mapping takes."""
+    machines = {kernels.machine(node.profile) for node in nodes if assignment.is_served(policy, node)}
+    return frozenset(one.kernel for one in machines if one.kernel and kernels.first(policy.mappings, one) is mapping)
 
 
 def bucket(node: str) -> int:

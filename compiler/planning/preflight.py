@@ -43,9 +43,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return any(offer.state == "Present" for offer in self.offers)
 
 
-def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answer:
-    """Return the drivers of a policy for a node that runs `version`, given as `uname -r` prints it."""
+def answers(division: pools.Division, version: str, spec: clusters.Spec) -> tuple[Answer, ...]:
+    """Return the drivers of a policy for a node that runs `version`, given as `uname -r` prints it.
+
+    There are several where mappings ask for the operating system, too.
+    """
     policy, kernel = division.policy, kernels.cleaned(version)
+    mappings = tuple(kernels.possible(policy.mappings, kernel)) or (None,)
+    return tuple(_answer(division, kernel, mapping, spec) for mapping in mappings)
+
+
+def _answer(
+    division: pools.Division, kernel: str, mapping: definitions.KernelMapping | None, spec: clusters.Spec
+) -> Answer:
+    policy = division.policy
     told = functools.partial(Answer, policy=policy.name)
     if not policy.has_pools and policy.driver is None:
         return told(reason=f"recipe '{policy.recipe.name}' has no driver")
@@ -53,11 +64,12 @@ def answer(division: pools.Division, version: str, spec: clusters.Spec) -> Answe
         return told(reason="driver.enabled is false: the driver is pre-installed")
     if not any(selectors.witness((*term, *_known(kernel))) is not None for term in division.terms):
         return told(reason="its nodeSelector matches no node with this kernel")
-    mapping, by_kernel = kernels.first(policy.mappings, kernel), division.kernel_class(version)
+    classes = (one for one in division.classes if one.mapping is mapping and one.kernel in (None, kernel))
+    by_kernel = next(classes, None)
     if mapping is None and policy.mappings:
         return told(reason="no mapping covers it")
     reason = (
-        f"mapping '{mapping.name}' takes it"
+        f"mapping '{mapping.name}' takes it{kernels.system(mapping.os)}"
         if mapping
         else f"it has no kernelMappings: one {'driver' if policy.installed else 'program'} for every kernel"
     )

@@ -1,20 +1,17 @@
 """The reader of Recipes and of DevicePolicies, which give the values of a recipe's parameters."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from compiler import kae, keywords, recipes
+from compiler import kae, recipes
 from compiler.fleet import claims, definitions, pods
 from compiler.formats import documents, references
 from compiler.read import parts
 from runtime import device_plugin_config, driver_config, shapes
 
 _SPEC: documents.Path = ("spec",)
-_REFERENCE = re.compile(keywords.REFERENCE)
-_ABSENT = object()
 
 
 def values(document: documents.Document, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,22 +21,22 @@ def values(document: documents.Document, given: Mapping[str, Any]) -> dict[str, 
 
 
 def filled(document: documents.Document, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of a recipe with the values of a policy in their places; a field without a value is absent."""
-    known = values(document, given)
-    return {
-        name: _filled(part, known) if name in ("driver", "devicePlugin") else part
-        for name, part in document.data["spec"].items()
-    }
+    """Return the spec of a recipe with the values of a policy in driver and device plugin.
+
+    Programs have theirs later: they differ by pool, and know their cluster.
+    """
+    spec: Mapping[str, Any] = document.data["spec"]
+    known = scope(document, given)
+    own = {path: references.filled(part, known) for path, part in references.parts(spec) if path[0] != "programs"}
+    made = {str(path[0]): dict(part) for path, part in own.items() if part is not references.ABSENT}
+    if "driver" in spec:
+        made["driver"] = {**made.get("driver", {}), "modules": spec["driver"]["modules"]}
+    return {**spec, **made}
 
 
-def _filled(data: Any, known: Mapping[str, Any]) -> Any:
-    if isinstance(data, Mapping):
-        pairs = ((key, _filled(value, known)) for key, value in data.items())
-        return {key: value for key, value in pairs if value is not _ABSENT}
-    if isinstance(data, list):
-        return [value for value in (_filled(item, known) for item in data) if value is not _ABSENT]
-    reference = _REFERENCE.fullmatch(data) if isinstance(data, str) else None
-    return known.get(reference[1], _ABSENT) if reference else data
+def scope(document: documents.Document, given: Mapping[str, Any]) -> references.Scope:
+    """Return the values of a recipe's parameters by the names that references have."""
+    return {f"values.{name}": value for name, value in values(document, given).items()}
 
 
 def recipe_of(document: documents.Document) -> recipes.Recipe:
@@ -239,10 +236,9 @@ def containers(program: parts.Data) -> tuple[parts.Data, ...]:
 
 def _resources(data: parts.Data) -> Iterator[device_plugin_config.AnyResource]:
     """Yield a resource of a recipe, and one more for each of its profiles, whose variables are the stronger ones."""
-    held = [injection for injection in data["inject"] if injection["when"]]
-    yield _resource(data, data["name"], held)
+    yield _resource(data, data["name"], data["inject"])
     for profile, variables in sorted(data["profiles"].items()):
-        yield _resource(data, f"{data['name']}-{profile}", [*held, {"env": variables}])
+        yield _resource(data, f"{data['name']}-{profile}", [*data["inject"], {"env": variables}])
 
 
 def _resource(data: parts.Data, name: str, injections: Sequence[parts.Data]) -> device_plugin_config.AnyResource:

@@ -133,6 +133,7 @@ def _mappings(
             name=data["name"],
             regexp=data.get("regexp"),
             literal=data.get("literal"),
+            os=optional(data.get("os"), definitions.System),
             kernels=optional(data.get("kernels"), tuple[str, ...]),
             overrides=_overrides(*overrides(data)),
         )

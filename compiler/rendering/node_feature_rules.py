@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from compiler import recipes
+from compiler.fleet import definitions
 from compiler.planning import kernels, plan, pools
 from compiler.rendering import ir
 from runtime import driver_labels
@@ -51,6 +52,8 @@ class KernelRule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     operator: Literal["In", "InRegexp"]
     value: str
+    features: tuple[recipes.Feature, ...] = ()
+    """What else holds: the operating system, where the mapping asks for one."""
 
 
 class PoolRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,14 +129,22 @@ def _pool_rules(division: pools.Division, label: str) -> PoolRules:
 def _kernel_rules(division: pools.Division) -> Iterator[KernelRule]:
     for mapping in division.policy.mappings:
         classes = [kernel_class for kernel_class in division.classes if kernel_class.mapping is mapping]
+        features = (_system(mapping.os),) if mapping.os else ()
         for one in classes:
             if one.kernel is not None:
-                yield KernelRule(name=one.name, operator="In", value=one.kernel)
+                yield KernelRule(name=one.name, operator="In", value=one.kernel, features=features)
         # If a mapping has a pool for each kernel, this rule takes its other kernels, so that no later mapping does.
         if mapping.regexp is not None:
-            yield KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
+            yield KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp, features=features)
         elif mapping.literal is not None and not any(one.kernel for one in classes):
-            yield KernelRule(name=mapping.name, operator="In", value=kernels.cleaned(mapping.literal))
+            kernel = kernels.cleaned(mapping.literal)
+            yield KernelRule(name=mapping.name, operator="In", value=kernel, features=features)
+
+
+def _system(stated: definitions.System) -> recipes.Feature:
+    named = {"ID": (stated.id,), "VERSION_ID": stated.versions}
+    terms = {name: recipes.Expression(op="In", value=values) for name, values in named.items() if values}
+    return recipes.Feature(feature="system.osrelease", matchExpressions=terms)
 
 
 def _driver_rules(recipe: recipes.Recipe) -> tuple[DriverRule, ...]:

@@ -32,7 +32,7 @@ def driver(
         "pool": pool.name,
         "daemon_set": driver_config.DaemonSet(namespace=namespace, name=daemon_set),
         "driver_version": images.version(spec.parts),
-        "kernels": driver_config.Kernels(pattern=kernels.pattern, unless=kernels.unless) if kernels else None,
+        "kernels": _kernels(kernels) if kernels else None,
         "modules": tuple(_module(spec, module) for module in loaded),
         "left_out": tuple(module.name for module in spec.declared if module not in loaded),
         "payloads": tuple(driver_config.Payload(name=name, paths=paths) for name, paths in spec.taken.items()),
@@ -108,3 +108,13 @@ def _same(shape: type[shapes.Shape], value: object) -> dict[str, Any]:
 
 def _text(config: shapes.Shape) -> str:
     return json.dumps(canonical.stated(config), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _kernels(one: pools.KernelClass) -> driver_config.Kernels:
+    system = one.mapping.os
+    return driver_config.Kernels(
+        pattern=one.pattern,
+        unless=one.unless,
+        system=system.id if system else "",
+        versions=system.versions if system else (),
+    )

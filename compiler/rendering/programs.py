@@ -130,7 +130,8 @@ def _rule(stated: Data) -> Data:
 
 def scope(cluster: definitions.Cluster, policy: definitions.Policy, made: pools.Deployment) -> references.Scope:
     """Return the value of each name that a program may refer to; of facts about nodes, those that all of them have."""
-    kernel = made.part.kernels.kernel if made.part and made.part.kernels else None
+    by_kernel = made.part.kernels if made.part else None
+    kernel = by_kernel.kernel if by_kernel else None
     numbers = kernels.numbers(kernel) if kernel else {}
     architectures = made.program.architectures
     return {
@@ -142,6 +143,7 @@ def scope(cluster: definitions.Cluster, policy: definitions.Policy, made: pools.
         "namespace": cluster.spec.namespace,
         "kubeletDir": policy.pods.kubelet_dir,
         **({"kernel.full": kernel, **numbers} if kernel else {}),
+        **(kernels.of_system(by_kernel.mapping.os) if by_kernel else {}),
         **({"arch": architectures[0]} if len(architectures) == 1 else {}),
     }
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import keywords
-from compiler.formats import documents
-from compiler.formats import references as program_references
+from compiler.formats import documents, references
 from compiler.schema import phrases
 
 LONGEST = 4096
@@ -20,33 +19,12 @@ _OF_PLACES = ("$ref", "description", "default", "pattern")
 _OVERRIDES = ("StackMapping", "StackWave", "StackFrozen")
 
 
-def references(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
+def typed(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
     """Yield the places in a recipe's spec where a parameter stands alone and keeps its type, with its name."""
-    for path, text in texts(spec):
-        if reference := _REFERENCE.fullmatch(text):
-            yield path, reference[1]
-    for place in places(spec):
-        if place.is_typed and (reference := _REFERENCE.fullmatch(place.text)):
-            yield place.path, reference[1]
-
-
-def places(spec: Mapping[str, Any]) -> Iterator[program_references.Place]:
-    """Yield the texts of a recipe's programs in which references may stand; paths begin in the spec."""
-    for index, program in enumerate(spec.get("programs", ())):
-        yield from program_references.places(program, ("programs", index))
-
-
-def texts(spec: Mapping[str, Any]) -> Iterator[tuple[documents.Path, str]]:
-    """Yield the texts of a recipe's driver and device plugin, but for those in the schemas of a module's parameters."""
-    pending: list[tuple[documents.Path, Any]] = [((part,), spec[part]) for part in _PARTS if part in spec]
-    for path, value in pending:  # The loop appends to it.
-        if isinstance(value, str):
-            yield path, value
-        elif isinstance(value, dict):
-            is_module = len(path) == 3 and path[:2] == ("driver", "modules")
-            pending += [((*path, key), item) for key, item in value.items() if not (is_module and key == "parameters")]
-        elif isinstance(value, list):
-            pending += [((*path, index), item) for index, item in enumerate(value)]
+    for path, part in references.parts(spec):
+        for place in references.places(part, path):
+            if place.is_typed and (reference := _REFERENCE.fullmatch(place.text)):
+                yield place.path, reference[1]
 
 
 def field(recipe_schema: phrases.Schema, path: documents.Path) -> phrases.Schema:
@@ -66,7 +44,7 @@ def field(recipe_schema: phrases.Schema, path: documents.Path) -> phrases.Schema
 def parameters(spec: Mapping[str, Any], recipe_schema: phrases.Schema) -> dict[str, Any]:
     """Return the schema of each parameter of a recipe; it allows what every field allows that the parameter fills."""
     filled: dict[str, list[phrases.Schema]] = {}
-    for path, name in references(spec):
+    for path, name in typed(spec):
         allowed = field(recipe_schema, path)
         # The pattern of a field is that of the parameter's place.
         inner = {key: value for key, value in allowed.items() if key not in _OF_PLACES}

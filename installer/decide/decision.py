@@ -79,7 +79,7 @@ def decide(settings: driver_config.Config, current: host_state.HostState, digest
 
 
 def _decided(settings: driver_config.Config, current: host_state.HostState, digest: str, asked: str) -> Decision:
-    if reason := other_pool(settings, current.kernel):
+    if reason := other_pool(settings, current.kernel) or _other_system(settings, current.release):
         return Decision(outcome=Outcome.WAIT, reasons=(reason,))
     if current.unproved:
         lost = (
@@ -124,6 +124,21 @@ def other_pool(settings: driver_config.Config, kernel: str) -> str | None:
     return (
         f"The running kernel {kernel} {belongs}: the node's labels are older than its last boot. Nothing is changed"
         " until they are new, and this pod goes."
+    )
+
+
+def _other_system(settings: driver_config.Config, release: tuple[str, str]) -> str | None:
+    """Return why an operating system, by ID and VERSION_ID, is none of this pool's; None if it is one."""
+    kernels = settings.kernels
+    if kernels is None or not kernels.system:
+        return None
+    system, version = release
+    if system == kernels.system and (not kernels.versions or version in kernels.versions):
+        return None
+    wanted = " or ".join(f"{kernels.system} {each}" for each in kernels.versions) or kernels.system
+    return (
+        f"The operating system {' '.join(release).strip() or '(unknown)'} is not {wanted}: the node's labels are older"
+        " than its upgrade. Nothing is changed until they are new, and this pod goes."
     )
 
 

@@ -32,6 +32,8 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True):
     kernel: str
     boot: str
     system: str
+    release: tuple[str, str]
+    """ID and VERSION_ID of the operating system, by which NFD labels the node; empty where unknown."""
     secure_boot: bool
     functions: tuple[pci.Function, ...]
     loaded: Mapping[str, kmod.Module]
@@ -113,7 +115,8 @@ def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     return HostState(
         kernel=running,
         boot=_kernel_text(host, "random/boot_id"),
-        system=_system(host),
+        system=_of_system(host, "PRETTY_NAME") or "unknown",
+        release=(_of_system(host, "ID"), _of_system(host, "VERSION_ID")),
         secure_boot=_secure_boot(host),
         functions=pci.functions(host, settings),
         loaded=kmod.loaded(host, names),
@@ -175,10 +178,11 @@ def _kernel_text(host: chroot.Host, name: str) -> str:
     return text
 
 
-def _system(host: chroot.Host) -> str:
+def _of_system(host: chroot.Host, name: str) -> str:
+    """Return a value of os-release, which may be in quotes of either sort; empty without one."""
     release = text(host, "/etc/os-release") or text(host, "/usr/lib/os-release") or ""
-    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', release, re.MULTILINE)
-    return match[1] if match else "unknown"
+    match = re.search(rf"""^{name}=["']?([^"'\n]*)""", release, re.MULTILINE)
+    return match[1].strip() if match else ""
 
 
 def _secure_boot(host: chroot.Host) -> bool:

@@ -224,6 +224,7 @@ def current(**changes: Any) -> host_state.HostState:
         "kernel": machines.KERNEL,
         "boot": "00000001-0000-4000-8000-000000000000",
         "system": "openEuler 22.03 (LTS-SP4)",
+        "release": ("openEuler", "22.03"),
         "secure_boot": False,
         "functions": functions(),
         "loaded": {name: module(name) for name in modulefiles.DRIVER},

@@ -229,6 +229,28 @@ def test_the_running_kernel_has_to_be_the_pools(kernels: driver_config.Kernels, 
     assert found.reasons[0].startswith(f"The running kernel {machines.KERNEL} {reason}: the node's labels are older ")
 
 
+@pytest.mark.parametrize(
+    ("system", "versions", "wanted"),
+    [
+        ("openEuler", (), None),
+        ("openEuler", ("20.03", "22.03"), None),
+        ("openEuler", ("20.03", "24.03"), "openEuler 20.03 or openEuler 24.03"),
+        ("ubuntu", ("22.03",), "ubuntu 22.03"),
+        ("ubuntu", (), "ubuntu"),
+    ],
+)
+def test_the_operating_system_has_to_be_the_pools(system: str, versions: tuple[str, ...], wanted: str | None) -> None:
+    kernels = driver_config.Kernels(pattern=".", system=system, versions=versions)
+
+    found = decision.decide(settings.config(kernels=kernels), settings.current(), settings.DIGEST)
+
+    if wanted is None:
+        assert found.outcome is RIGHT
+        return
+    assert (found.outcome, found.disturbs) == (WAIT, False)
+    assert found.reasons[0].startswith(f"The operating system openEuler 22.03 is not {wanted}: the node's labels are ")
+
+
 @pytest.mark.parametrize("kernel", ["5.10.0-1.oe2203+", "5.10.0-1.oe2203", "5.10.0~1.oe2203"])
 def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
     kernels = driver_config.Kernels(pattern=r"^5\.10\.0[-_]1\.oe2203$")

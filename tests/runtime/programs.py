@@ -302,7 +302,7 @@ DRIVER_OF_RECIPE: Data = {
     "driverVersion": "2.0.1",
     "installPolicy": "IfNotPresent",
     "enabledCleanup": False,
-    "kernels": {"pattern": r"^5\.10\.", "unless": [r"sp1\."]},
+    "kernels": {"pattern": r"^5\.10\.", "unless": [r"sp1\."], "system": "openEuler", "versions": ["22.03"]},
     "source": {"packages": SOURCES["packages"]},
     "modules": [
         {"name": "sfc", "parameters": {"flag": True, "text": "a b", "number": 7}},

@@ -148,7 +148,7 @@ def _of_decision(change: OutputChange, loss: losses.Loss, policy: definitions.Po
     if landing.obstacle == "hardware":
         return _unserved(change, policy, decision)
     if landing.obstacle == "kernel":
-        return _unmapped(change, policy, kernels.cleaned(node.profile.kernel_version))
+        return _unmapped(change, policy, kernels.machine(node.profile))
     span, undo = change.policy_span(policy.name), f"`kae explain {node.name}` tells more."
     if landing.obstacle == "taints":
         span = policy.source.setting_span("spec", "daemonSets", "tolerations")
@@ -199,17 +199,17 @@ def _unserved(change: OutputChange, policy: definitions.Policy, decision: plan.D
     return Cause(span, fact, f"Restore spec.match of recipe '{policy.recipe.name}'.", remove)
 
 
-def _unmapped(change: OutputChange, policy: definitions.Policy, kernel: str) -> Cause:
+def _unmapped(change: OutputChange, policy: definitions.Policy, machine: kernels.Machine) -> Cause:
     """Return the cause where no mapping has a driver for a kernel."""
     absent = "driver: {state: Absent}" if policy.written.names_images else "state: Absent"
     remove = f"add a mapping for the kernel with {absent}, and remove that one {_READY}"
-    mapping, shown = kernels.first(policy.mappings, kernel), kernel or "(unknown)"
+    mapping, shown = kernels.first(policy.mappings, machine), kernels.said(policy.mappings, machine)
     if mapping is not None:
         span = policy.source.setting_span(*mapping.path, "kernels")
-        fact = f"Mapping '{mapping.name}' lists no image for the kernel {shown}."
-        return Cause(span, fact, f"Add {shown} to `kernels` of mapping '{mapping.name}'.", remove)
+        fact = f"Mapping '{mapping.name}' lists no image for the kernel {machine.kernel}."
+        return Cause(span, fact, f"Add {machine.kernel} to `kernels` of mapping '{mapping.name}'.", remove)
     fact, undo = f"No mapping covers the kernel {shown}", f"Add a mapping for the kernel {shown}"
-    near = _near(change, policy, kernel)
+    near = _near(change, policy, machine.kernel)
     if near is not None:
         span = policy.source.span(*near.path, "literal")
         fact += f"; did mapping '{near.name}' mean it by {near.literal}?"

@@ -8,6 +8,7 @@ import msgspec
 
 from compiler import API_VERSION, diagnostics, pipeline, recipes, schema
 from compiler.formats import decode, documents
+from compiler.planning import kernels
 from compiler.project import package_data
 from compiler.read import device_policy, kae_policy
 from compiler.rendering import layout, templates
@@ -17,6 +18,7 @@ Values = Mapping[str, Any]
 
 _NAME = "trial"
 _KERNEL = "6.6.0-1.x86_64"
+_SYSTEM, _VERSION = "openEuler", "24.03"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +113,11 @@ def _policy(recipe: Mapping[str, Any], values: Values) -> dict[str, Any]:
         spec["driver"] = {"modules": [module["name"] for module in driver["modules"]]}
         spec["kernelMappings"] = [{"name": "every", "regexp": ".+"}]
     programs = recipe["spec"].get("programs", ())
-    if any("${kernel." in json.dumps(program["pod"]) + json.dumps(program.get("files", {})) for program in programs):
+    texts = json.dumps([(program["pod"], program.get("files", {})) for program in programs])
+    system = {"os": {"id": _SYSTEM, "versions": [_VERSION]}} if "${os." in texts else {}
+    if system:
+        spec["kernelMappings"] = [{"name": "every", "regexp": ".+", **system}]
+    if "${kernel." in texts:
         # Such a program runs in pools of one kernel, which a name of an image makes.
         named = {
             image: {"version": "${KERNEL_FULL_VERSION}"}
@@ -119,7 +125,7 @@ def _policy(recipe: Mapping[str, Any], values: Values) -> dict[str, Any]:
             if each.get("per") == "pool"
             for image in device_policy.images_of(each)
         }
-        spec["kernelMappings"] = [{"name": "every", "regexp": ".+", "images": named}]
+        spec["kernelMappings"] = [{"name": "every", "regexp": ".+", "images": named, **system}]
     return _object("DevicePolicy", _NAME, spec)
 
 
@@ -127,6 +133,8 @@ def _node(recipe: recipes.Recipe) -> dict[str, Any]:
     """Return a node, as the API server prints it, that has the hardware."""
     labels = {
         "feature.node.kubernetes.io/kernel-version.full": _KERNEL,
+        kernels.SYSTEM: _SYSTEM,
+        kernels.VERSION: _VERSION,
         **{label: "true" for kind in recipe.kinds for label in (recipe.present, kind.present)},
         **{key: values[0] for key, values in recipe.labels},
     }

@@ -10,6 +10,7 @@ from compiler import pipeline
 from compiler.changes import difference, effects, sides
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
+from compiler.planning import kernels
 from compiler.views.diff import sentences
 from compiler.views.diff import text as diff_text
 from tests import builders
@@ -328,6 +329,35 @@ def test_a_setting_that_changes_beside_a_kernel_is_told_as_the_inventory_may_be_
     assert (found.work, found.reasons) == ("may-swap", ("moduleParameters",))
     assert found.drain
     assert found.kernels
+
+
+def test_a_node_that_boots_another_system_had_what_the_earlier_mapping_of_that_one_brings() -> None:
+    mappings = [
+        {"name": "old", "regexp": ".", "os": {"id": "openEuler", "versions": ["22.03"]}},
+        {"name": "new", "regexp": ".", "os": {"id": "openEuler", "versions": ["24.03"]}, "version": "2.9.0"},
+    ]
+    was, now = (
+        builders.view(
+            [kae(kernelMappings=mappings, **driver)],
+            [
+                builders.node(
+                    machine=msgspec.structs.replace(
+                        builders.profile({**builders.HPRE, kernels.SYSTEM: "openEuler", kernels.VERSION: version}),
+                        kernel_version=kernel,
+                    )
+                )
+            ],
+        )[0]
+        for driver, kernel, version in (
+            ({}, "5.10.0-1", "22.03"),
+            ({"moduleParameters": {"hisi_hpre": {"pf_q_num": 128}}}, "6.6.0-2", "24.03"),
+        )
+    )
+    sides_ = [sides.of_plan(each, pipeline.manifests_of(each)) for each in (was, now)]
+
+    (found,) = effects.effects(sides_[0], sides_[1], frozenset(sides_[1].on_nodes()), ())
+
+    assert (found.work, found.reasons) == ("may-swap", ("moduleParameters",))
 
 
 def test_an_installer_that_comes_to_devices_that_are_served_may_replace_their_driver() -> None:

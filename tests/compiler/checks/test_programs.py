@@ -205,6 +205,21 @@ def test_a_program_that_names_the_kernel_runs_in_pools_of_one() -> None:
     assert codes(spec, {"kernelMappings": [named]}) == []
 
 
+def test_a_program_that_names_the_system_runs_in_pools_of_one() -> None:
+    spec = recipe(pod=container(args=["${os.id} ${os.version}"]))
+    mapping = {"name": "k", "regexp": "^6"}
+
+    assert codes(spec, {}) == ["reference-absent"]
+    assert codes(spec, {"kernelMappings": [mapping]}) == ["reference-absent"]
+    for system, found in (
+        ({"id": "ubuntu"}, ["reference-absent"]),
+        ({"id": "ubuntu", "versions": ["22.04", "24.04"]}, ["reference-absent"]),
+        ({"id": "ubuntu", "versions": ["24.04"]}, []),
+    ):
+        assert codes(spec, {"kernelMappings": [{**mapping, "os": system}]}) == found
+    assert codes(recipe({"per": "policy"}, pod=container(args=["${os.id}"]))) == ["reference-name"]
+
+
 def test_a_resource_is_offered_once_in_a_recipe() -> None:
     other = {**PROGRAM, "name": "other", "offers": ["example.com/*"]}
     spec = recipe()

@@ -100,18 +100,166 @@ def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
             {"type": "object", "properties": {"a": {"type": "string"}}, "required": [1], "default": {}},
             "[1] is not a list of names.",
         ),
-        (
-            {"type": "integer", "default": 1},
-            "'spec.devicePlugin.resources[0].inject[0].env.IT' takes a string, and 'it' is a whole number.",
-        ),
-        (
-            {"type": "string"},
-            "'spec.devicePlugin.resources[0].inject[0].env.IT' has no value where a policy leaves out 'it'.",
-        ),
     ],
 )
 def test_a_schema_outside_of_the_subset_is_refused(schema: dict[str, Any], message: str) -> None:
     assert ("parameter-schema", message) in messages(with_parameter(schema))
+
+
+def with_reference(place: tuple[str | int, ...], text: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The recipe with a text at a place, which may name the parameter 'it'."""
+    spec = with_parameter(schema or {"type": "string", "default": "a"})
+    spec["driver"] |= {"nodes": ["/dev/net"], "files": [{"from": "/opt/lib/modules/fw", "to": "/opt/fw"}]}
+    inject = {"nodes": [{"path": "/dev/n"}], "mounts": [{"path": "/opt/m"}], "preload": ["/opt/l.so"]}
+    spec["devicePlugin"]["resources"][0]["inject"][0] |= inject
+    at: Any = spec
+    for step in place[:-1]:
+        at = at[step]
+    at[place[-1]] = text
+    return spec
+
+
+PLUGIN: tuple[str | int, ...] = ("devicePlugin", "resources", 0)
+ENV = (*PLUGIN, "inject", 0, "env", "IT")
+MOUNT = (*PLUGIN, "inject", 0, "mounts", 0, "path")
+NODE = (*PLUGIN, "inject", 0, "nodes", 0, "path")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("driver", "nodes", 0),
+        ("driver", "files", 0, "from"),
+        ("driver", "files", 0, "to"),
+        ("driver", "payloads", 0, "paths", 0),
+        ENV,
+        MOUNT,
+        NODE,
+        (*PLUGIN, "inject", 0, "preload", 0),
+    ],
+)
+def test_a_misspelt_reference_in_driver_and_plugin_is_told_as_in_programs(place: tuple[str | int, ...]) -> None:
+    spec = with_reference(place, "/dev/${values.itt}")
+
+    (found,) = judged(spec)
+
+    assert (found.code, found.hint) == ("reference-name", "Did you mean 'it'?")
+    assert found.message == "'${values.itt}' names nothing that the recipe has."
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "schema", "code", "message"),
+    [
+        (ENV, "${pool.name}", None, "reference-name", "'${pool.name}' names nothing that is known here."),
+        (ENV, "${images.modules}", None, "reference-name", "'${images.modules}' names nothing that is known here."),
+        (ENV, "a ${values.it", None, "reference-syntax", "'${values.it' is not a reference."),
+        (
+            ENV,
+            "a ${values.it}",
+            {"type": "object", "maxProperties": 2, "additionalProperties": {"type": "string"}, "default": {}},
+            "reference-type",
+            "'values.it' is a mapping, which no text can hold.",
+        ),
+        (
+            (*PLUGIN, "shares"),
+            "${values.it}",
+            None,
+            "reference-type",
+            "'spec.devicePlugin.resources[0].shares' takes a whole number, and 'values.it' is a string.",
+        ),
+        (
+            (*PLUGIN, "count"),
+            "${values.it}",
+            {"type": "integer"},
+            "reference-absent",
+            "'spec.devicePlugin.resources[0].count' has no value where a policy leaves out 'it'.",
+        ),
+        (
+            MOUNT,
+            "/opt/${values.it}",
+            {"type": "string"},
+            "reference-absent",
+            "'spec.devicePlugin.resources[0].inject[0].mounts[0].path' has no value where a policy leaves out 'it'.",
+        ),
+        (
+            MOUNT,
+            "/opt/${values.it}",
+            {"type": "string", "default": "../etc"},
+            "invalid-value",
+            "'/opt/../etc' is not an absolute path or a glob, such as /dev/npu*.",
+        ),
+        (
+            ("driver", "files", 0, "to"),
+            "/${values.it}",
+            {"type": "string", "default": "etc"},
+            "invalid-value",
+            "'/etc' is not a path below /opt or /lib/firmware/updates, such as /opt/onload.",
+        ),
+        (
+            NODE,
+            "/dev/$${${values.it}",
+            None,
+            "invalid-value",
+            "'/dev/${a' is not the path of a device node or a glob, such as /dev/npu*.",
+        ),
+        (
+            MOUNT,
+            "/etc/${values.it}",
+            {"type": "string", "default": "kubernetes"},
+            "privilege-refused",
+            "A recipe may not mount '/etc/kubernetes'.",
+        ),
+        (
+            NODE,
+            "/dev/${values.it}",
+            {"type": "string", "default": "sda"},
+            "privilege-refused",
+            "A recipe may not offer '/dev/sda'.",
+        ),
+        (
+            ("driver", "files", 0, "from"),
+            "/opt/${values.it}",
+            None,
+            "recipe-reference",
+            "'/opt/a' is in no payload.",
+        ),
+    ],
+)
+def test_references_of_driver_and_plugin_follow_the_rules_of_programs(
+    place: tuple[str | int, ...], text: str, schema: dict[str, Any] | None, code: str, message: str
+) -> None:
+    spec = with_reference(place, text, schema)
+    if place != ENV:
+        spec["devicePlugin"]["resources"][0]["inject"][0]["env"]["IT"] = "it"
+
+    assert (code, message) in messages(spec)
+
+
+def test_the_values_of_a_policy_are_judged_where_they_fill_a_path() -> None:
+    spec = with_reference(MOUNT, "/etc/${values.it}.conf")
+
+    found = judged(spec, {"values": {"it": "shadow"}})
+
+    assert [(each.code, each.message) for each in found] == [
+        ("privilege-refused", "A recipe may not mount '/etc/shadow.conf'.")
+    ]
+
+
+def test_a_value_of_driver_or_plugin_is_no_other_in_a_wave() -> None:
+    spec = with_parameter({"type": "string", "default": "a"})
+    container = {"name": "main", "image": "modules", "args": ["${values.it}"]}
+    spec["programs"] = [{"name": "agent", "per": "pool", "pod": {"containers": [container]}}]
+    wave = {"name": "canary", "percent": 5, "values": {"it": "b"}}
+
+    (found,) = judged(spec, {"rollout": {"waves": [wave]}})
+
+    assert found.message == "Wave 'canary' sets 'values.it', which has one value in a policy."
+    spec["devicePlugin"]["resources"][0]["inject"] = []
+    assert judged(spec, {"rollout": {"waves": [wave]}}) == []
+    spec["driver"]["nodes"] = ["/dev/${values.it}"]
+    del spec["programs"]
+    (found,) = judged(spec, {"rollout": {"waves": [wave]}})
+    assert found.message == "Wave 'canary' sets 'values.it', which has one value in a policy."
 
 
 def test_a_required_parameter_is_one_of_the_recipe_also_where_it_has_none() -> None:

@@ -53,6 +53,21 @@ CONTAINER = {"name": "plugin"}
         ({"args": ["${values.s}"]}, {"s": "$(POD_IP)"}, {"args": ["$$(POD_IP)"]}),
         ({"mountPath": "${values.s}"}, {"s": "/a$(B)"}, {"mountPath": "/a$(B)"}),
         ({"drop": "${values.l}"}, {"l": ["ALL"]}, {"drop": ["ALL"]}),
+        ({"count": "${values.n}", "shares": "${values.s}"}, {}, {"count": 4}),
+        (
+            {"env": {"A": "n=${values.n}", "B": "${values.s}", "when": "${values.b}", "value": "$(X)"}},
+            {},
+            {"env": {"A": "n=4", "when": "false", "value": "$(X)"}},
+        ),
+        ({"env": {"when": "a", "value": "${values.n}"}}, {}, {"env": {"when": "a", "value": "4"}}),
+        ({"env": {"A": "${values.s}"}, **CONTAINER}, {}, CONTAINER),
+        ({"env": "${values.m}"}, {"m": {"A": "${values.n}"}}, {"env": {"A": "${values.n}"}}),
+        (
+            {"profiles": {"when": {"count": "${values.n}", "args": "$${"}, "fast": {"A": "${values.s}"}}},
+            {},
+            {"profiles": {"when": {"count": "4", "args": "${"}}},
+        ),
+        ({"inject": [{"when": {"e": "b"}, "nodes": []}, {"env": {"A": "1"}}]}, {}, {"inject": [{"env": {"A": "1"}}]}),
     ],
 )
 def test_a_text_has_the_values_of_its_references(data: Any, values: dict[str, Any], made: Any) -> None:
@@ -124,3 +139,21 @@ def test_no_string_yields_anything_but_the_listed_references(template: str, secr
     parts = template.split("$${")
     expected = "${".join(part.replace("${values.n}", "\0").replace("${key}", "\1") for part in parts)
     assert made == expected.replace("\0", scope["values.n"]).replace("\1", "k")
+
+
+@hypothesis.given(
+    st.dictionaries(
+        st.sampled_from(["A", "when", "value", "args", "env", "count"]), st.text("${}values.nb(", max_size=12)
+    )
+)
+def test_variables_of_any_name_are_texts(variables: dict[str, str]) -> None:
+    """Also where a name is that of a condition, of a list of arguments or of a number."""
+    texts = {name: references.text(template, DEFAULTS) for name, template in variables.items()}
+
+    made = references.filled({"inject": [{"env": variables, "preload": []}]}, DEFAULTS)
+
+    kept = {name: text for name, text in texts.items() if text is not references.ABSENT}
+    env = {} if variables and not kept else {"env": kept}
+    assert made == {"inject": [{**env, "preload": []}]}
+    places = references.places({"resources": [{"inject": [{"env": variables}]}]}, ())
+    assert [place.text for place in places if not place.is_typed] == list(variables.values())

@@ -1,4 +1,4 @@
-"""The fields of a vendor's pod: what is no text is known to those who fill it in."""
+"""The fields of a recipe in which references stand: what is no text is known to those who fill it in."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +9,8 @@ from compiler.model import json_schemas
 
 SCHEMA = json_schemas.schema("recipe")
 FORM = keywords.OR_PARAMETER
+PARTS = ("ProgramPod", "RecipeDriver", "RecipePlugin")
+"""The parts of a recipe in which references stand."""
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
@@ -30,17 +32,18 @@ def fields(schema: dict[str, Any], seen: tuple[str, ...] = ()) -> Iterator[tuple
 
 def test_a_reference_alone_keeps_its_type_in_every_field_that_is_no_text() -> None:
     every = [
-        *fields(SCHEMA["$defs"]["ProgramPod"]),
+        *(field for part in PARTS for field in fields(SCHEMA["$defs"][part])),
         ("disrupts", resolved(SCHEMA["$defs"]["Program"]["properties"]["disrupts"])),
     ]
 
     typed = {name for name, schema in every if FORM in schema.get(keywords.FORM, "")}
 
     assert typed == references.TYPED
-    assert all("string" in schema["type"] for name, schema in every if name in typed)
+    assert all("string" in schema["type"] for name, schema in every if FORM in schema.get(keywords.FORM, ""))
 
 
 def test_no_field_is_a_text_here_and_something_else_there() -> None:
-    texts = {name for name, schema in fields(SCHEMA["$defs"]["ProgramPod"]) if schema.get("type") == "string"}
+    every = (field for part in PARTS for field in fields(SCHEMA["$defs"][part]))
+    texts = {name for name, schema in every if schema.get("type") == "string"}
 
     assert texts & references.TYPED == set()

@@ -1,5 +1,7 @@
 """Kernels' versions, what images are called after, and what patterns of mappings take."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ def literal(version: str, name: str = "a") -> definitions.KernelMapping:
     return mapping(name=name, literal=version)
 
 
-def mapping(**data: str) -> definitions.KernelMapping:
+def mapping(**data: Any) -> definitions.KernelMapping:
     return builders.policy(driver={"kernelMappings": [data]}).mappings[0]
 
 
@@ -119,10 +121,10 @@ def test_a_literal_takes_its_kernel_alone_as_nfd_tells_it(kernel: str, taken: bo
 def test_the_first_mapping_that_matches_takes_a_kernel() -> None:
     one, two, three = regexp("oe2003"), regexp("sp4"), regexp("oe2203")
 
-    assert kernels.first((one, two, three), SP4) is two
-    assert kernels.first((one, three, two), SP4) is three
-    assert kernels.first((one,), SP4) is None
-    assert kernels.first((), SP4) is None
+    assert kernels.first((one, two, three), kernels.Machine(SP4)) is two
+    assert kernels.first((one, three, two), kernels.Machine(SP4)) is three
+    assert kernels.first((one,), kernels.Machine(SP4)) is None
+    assert kernels.first((), kernels.Machine(SP4)) is None
 
 
 @pytest.mark.parametrize(
@@ -194,4 +196,45 @@ def test_a_hidden_mapping_takes_no_kernel(earlier: str, later: str, version: str
     mappings = (regexp(earlier), regexp(later, "b"))
 
     if list(kernels.shadowed(mappings)):
-        assert kernels.first(mappings, kernels.cleaned(version) or "a") is not mappings[1]
+        assert kernels.first(mappings, kernels.Machine(kernels.cleaned(version) or "a")) is not mappings[1]
+
+
+JAMMY = {"os": {"id": "ubuntu", "versions": ["22.04"]}}
+UBUNTU = {"os": {"id": "ubuntu"}}
+RHEL = {"os": {"id": "rhel", "versions": ["9.4", "9.5"]}}
+
+
+@pytest.mark.parametrize(
+    ("system", "version", "taken"),
+    [("ubuntu", "22.04", "jammy"), ("ubuntu", "24.04", "ubuntu"), ("rhel", "9.5", "any"), ("", "", "any")],
+)
+def test_the_first_mapping_of_a_kernel_and_a_system_takes_a_node(system: str, version: str, taken: str) -> None:
+    mappings = [mapping(name="jammy", regexp=".", **JAMMY), mapping(name="ubuntu", regexp=".", **UBUNTU)]
+    mappings.append(mapping(name="any", regexp="."))
+
+    found = kernels.first(mappings, kernels.Machine(SP4, system, version))
+
+    assert found is not None and found.name == taken
+    assert [one.name for one in kernels.possible(mappings, SP4)] == ["jammy", "ubuntu", "any"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "shadowed"),
+    [
+        ({}, JAMMY, True),
+        (UBUNTU, JAMMY, True),
+        (JAMMY, JAMMY, True),
+        (JAMMY, UBUNTU, False),
+        (JAMMY, {}, False),
+        (JAMMY, RHEL, False),
+        (RHEL, {"os": {"id": "rhel", "versions": ["9.4"]}}, True),
+        (RHEL, {"os": {"id": "rhel", "versions": ["9.4", "10"]}}, False),
+    ],
+)
+def test_a_mapping_of_a_system_that_an_earlier_one_has_takes_no_node(
+    earlier: dict[str, Any], later: dict[str, Any], shadowed: bool
+) -> None:
+    mappings = [mapping(name="a", regexp=".", **earlier), mapping(name="b", regexp="6", **later)]
+
+    assert list(kernels.shadowed(mappings)) == ([(1, 0)] if shadowed else [])
+    assert len(list(kernels.possible(mappings, "6.6"))) == (1 if shadowed else 2)

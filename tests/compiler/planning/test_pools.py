@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from compiler.changes import placement
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
-from compiler.planning import pools
+from compiler.planning import kernels, plan, pools
 from tests import builders
+from tests.property import nfd_rules
 
 SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 SP3 = "5.10.0-182.0.0.95.oe2203sp3.aarch64"
@@ -118,7 +120,7 @@ def test_the_first_mapping_that_matches_a_kernel_has_it() -> None:
     sp4 = {"name": "sp4", "literal": f"{SP4}+", "version": "2.0.0"}
     division = divided(policy([sp4, OLD]))
 
-    taken = [division.kernel_class(kernel) for kernel in (SP4, f"{SP4}+", SP3)]
+    taken = [division.kernel_class(kernels.Machine(kernels.cleaned(each))) for each in (SP4, f"{SP4}+", SP3)]
 
     assert [entry.name if entry else None for entry in taken] == ["sp4", "sp4", "old"]
     assert [entry.unless for entry in division.classes] == [(), (division.classes[0].pattern,)]
@@ -187,8 +189,8 @@ def test_a_literal_is_a_list_of_itself() -> None:
 def test_a_kernel_without_an_image_goes_to_no_later_mapping() -> None:
     division = divided(policy([LISTED, {"name": "all", "regexp": ".*"}]))
 
-    assert division.kernel_class("6.6.1.oe2403") is None
-    assert getattr(division.kernel_class(SP4), "name", None) == "all"
+    assert division.kernel_class(kernels.Machine("6.6.1.oe2403")) is None
+    assert getattr(division.kernel_class(kernels.Machine(SP4)), "name", None) == "all"
 
 
 def test_a_wave_whose_image_is_named_after_kernels_makes_every_mapping_one_for_each() -> None:
@@ -245,3 +247,68 @@ def test_a_wave_that_has_no_node_yet_is_a_group_without_a_pool(where: str) -> No
 
     assert named(division) == (["rest"] if where == "east" else ["tls"])
     assert [group.name for group in division.groups] == (["canary", "rest"] if where == "east" else [])
+
+
+UBUNTU = {"name": "ubuntu", "regexp": "generic", "os": {"id": "ubuntu", "versions": ["22.04"]}, "version": "2.3.0"}
+DEBIAN = {"name": "debian", "regexp": "generic", "os": {"id": "debian"}, "version": "2.4.0-${KERNEL_FULL_VERSION}"}
+OTHERS = {"name": "others", "regexp": "."}
+GENERIC = "6.8.0-45-generic"
+
+
+def of_system(name: str, system: str = "", version: str = "") -> snapshot.Node:
+    stated = {**builders.HPRE, kernels.SYSTEM: system, kernels.VERSION: version}
+    return node(name, GENERIC, labels={key: value for key, value in stated.items() if value})
+
+
+def reported(of: snapshot.Node) -> nfd_rules.Features:
+    """The features that NFD's worker reports of a node."""
+    system = {"ID": of.label(kernels.SYSTEM), "VERSION_ID": of.label(kernels.VERSION)}
+    return nfd_rules.Features(
+        attributes={
+            "kernel.version": {"full": GENERIC},
+            "system.name": {"nodename": of.name},
+            "system.osrelease": {name: value for name, value in system.items() if value},
+        },
+        instances={"pci.device": ({"vendor": "19e5", "device": "a258", "class": "0b40"},)},
+    )
+
+
+def test_nodes_of_one_kernel_are_in_pools_of_their_systems() -> None:
+    nodes = [of_system("a", "ubuntu", "22.04"), of_system("b", "ubuntu", "24.04"), of_system("c", "debian", "12")]
+    nodes.append(of_system("d"))
+    division = divided(policy([UBUNTU, DEBIAN, OTHERS]), *nodes)
+    rule = builders.objects([policy([UBUNTU, DEBIAN, OTHERS])], nodes)[RULES]
+
+    own = [division.part(each) for each in division.nodes]
+
+    names = ["ubuntu", "others", f"debian--{hashed(GENERIC)}", "others"]
+    assert [part.name if part else None for part in own] == names
+    labels = [placement.PoolRules(rule).labels(each) for each in division.nodes]
+    assert labels == [{"openfuyao.com/kae.pool.tls": name} for name in names]
+    assert [nfd_rules.labels([rule], reported(each)) for each in division.nodes] == labels
+    view, _ = builders.view([policy([UBUNTU, DEBIAN, OTHERS])], nodes)
+    landed = {name: one.pool.name if one.pool else None for one in view.decisions for name in one.names}
+    assert [landed[each.name] for each in nodes] == names
+    # The installer tells a kernel of two systems by the system, which is in its config.
+    assert [entry.unless for entry in division.classes] == [(), (), ()]
+
+
+def test_a_node_without_a_mapping_for_its_system_is_told_with_it() -> None:
+    left, unknown, taken = of_system("a", "ubuntu", "24.04"), of_system("b"), of_system("c", "ubuntu", "22.04")
+    view, found = builders.view([policy([UBUNTU])], [left, unknown, taken])
+    (division,) = view.divisions
+
+    assert division.why_not(left) == f"no mapping covers its kernel {GENERIC} on ubuntu 24.04"
+    assert division.why_not(unknown) == f"no mapping covers its kernel {GENERIC} on an unknown system"
+    assert list(division.kernel_reasons(taken)) == [f"mapping 'ubuntu': its kernel '{GENERIC}' on ubuntu 22.04 matches"]
+    told = [one.message for one in found if one.code == "kernel-not-covered"]
+    assert told == [
+        f"No mapping of policy 'tls' covers the kernel '{GENERIC} on {system}' of 1 node ({name}) of cluster 'east'."
+        for system, name in (("an unknown system", "b"), ("ubuntu 24.04", "a"))
+    ]
+
+
+def test_an_inventory_without_the_labels_of_systems_is_told_where_mappings_ask_for_them() -> None:
+    found = plan.deciding_labels([policy([UBUNTU, OTHERS])], "east")
+
+    assert {one.key for one in found if one.span is not None} == {kernels.SYSTEM, kernels.VERSION}

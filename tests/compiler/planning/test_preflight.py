@@ -22,7 +22,8 @@ def _answer(*, driver: dict[str, Any] | None = None, **spec: Any) -> preflight.A
     recipe = builders.recipe(images=IMAGES, **stated)
     view, _ = builders.view([builders.device_policy("desk", recipe, **spec)])
     (division,) = view.recipes[1].divisions
-    return preflight.answer(division, KERNEL, view.cluster.spec)
+    (answer,) = preflight.answers(division, KERNEL, view.cluster.spec)
+    return answer
 
 
 def test_a_kernel_gets_the_payloads_that_are_built_for_it() -> None:
@@ -50,3 +51,23 @@ def test_a_recipe_without_a_driver_serves_no_kernel() -> None:
     answer = _answer()
 
     assert (answer.is_served, answer.reason) == (False, "recipe 'onload' has no driver")
+
+
+def test_a_kernel_has_an_answer_for_each_mapping_that_takes_it_on_some_system() -> None:
+    mappings = [
+        {"name": "sles", "regexp": "el9", "os": {"id": "sles", "versions": ["15.6", "15.7"]}},
+        {"name": "rhel", "regexp": "el9", "os": {"id": "rhel"}},
+        {"name": "rest", "regexp": "el9"},
+        {"name": "never", "regexp": "el8"},
+    ]
+    recipe = builders.recipe(images=IMAGES, driver=DRIVER)
+    view, _ = builders.view([builders.device_policy("desk", recipe, kernelMappings=mappings)])
+    (division,) = view.recipes[1].divisions
+
+    answers = preflight.answers(division, KERNEL, view.cluster.spec)
+
+    assert [(one.mapping, one.reason.partition(",")[0]) for one in answers] == [
+        ("sles", "mapping 'sles' takes it on sles 15.6 or 15.7"),
+        ("rhel", "mapping 'rhel' takes it on rhel"),
+        ("rest", "mapping 'rest' takes it"),
+    ]

@@ -228,3 +228,20 @@ def test_the_wait_ends_once_no_change_is_announced_and_all_modules_are_loaded(tm
     assert waits(there, absent, ".") is True
     assert waits(absent, there, ".") is True
     assert waits(absent, absent, ".", "no-such-module") is True
+
+
+def test_a_program_has_the_image_and_the_names_of_the_system_of_its_pool() -> None:
+    texts = ["${os.id} ${os.version}", "${pool.name}"]
+    program = {"per": "pool", "pod": {"containers": [{"name": "main", "image": "vendor", "args": texts}]}}
+    mappings = [
+        {"name": name, "regexp": ".", "os": {"id": name, "versions": [version]}, "images": {"vendor": {"version": tag}}}
+        for name, version, tag in (("ubuntu", "24.04", "2"), ("openEuler", "24.03", "3"))
+    ]
+    mappings[1]["name"] = "euler"
+
+    found = made(program, {"kernelMappings": mappings})
+
+    (ubuntu,) = pod(found, "net-plugin-lab--ubuntu")["spec"]["containers"]
+    (euler,) = pod(found, "net-plugin-lab--euler")["spec"]["containers"]
+    assert (ubuntu["image"], ubuntu["args"]) == ("r.example/vendor:2", ["ubuntu 24.04", "ubuntu"])
+    assert (euler["image"], euler["args"]) == ("r.example/vendor:3", ["openEuler 24.03", "euler"])
