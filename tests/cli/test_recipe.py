@@ -213,6 +213,92 @@ def test_parameters_that_exclude_each_other_are_tried_one_by_one(fleet: Path) ->
     ]
 
 
+MODULE = ("--module", "npx", "--module", "npy")
+PCI = ("--vendor-id", "0xABCD", "--device-id", "0001", "--device-id", "0002")
+PROGRAM = ("--program", "example/plugin:1.2.0")
+RESOURCE = ("--resource", "example.com/npx")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        PCI,
+        MODULE,
+        (*MODULE, "--image", "registry.example.com/npx:1.0-${KERNEL_XYZ}"),
+        RESOURCE,
+        (*PCI, *MODULE, *RESOURCE),
+        (*PCI, *RESOURCE, "--class", "vfio"),
+        (*RESOURCE, "--class", "token", "--path", "/dev/npx"),
+        (*RESOURCE, "--class", "char", "--path", "/dev/npx*", "--path", "/dev/npy*"),
+        PROGRAM,
+        (*PCI, *MODULE, *PROGRAM, *RESOURCE, "--path", "/dev/npx", "--path", "/sys/class/npx"),
+    ],
+    ids=" ".join,
+)
+def test_a_first_recipe_passes_the_check_and_its_policy_compiles(fleet: Path, flags: tuple[str, ...]) -> None:
+    made = answered(fleet, "recipe", "new", "npx", *flags)
+
+    checked = in_process.kae(fleet, "recipe", "check", "npx", "-o", "json")
+    compiled = in_process.kae(fleet, "compile")
+
+    assert made.startswith("Made:\n  recipes/npx/recipe.yaml\n  policies/npx.yaml\n")
+    assert (checked.code, compiled.code) == (0, 0), checked.out + compiled.err
+    (trial,) = json.loads(checked.out)["trials"]
+    assert (trial["objects"] > 0) is bool({*MODULE, *PROGRAM, *RESOURCE} & {*flags})
+
+
+def test_a_first_recipe_says_what_its_options_say(fleet: Path, snapshot: SnapshotAssertion) -> None:
+    told(fleet, "recipe", "new", "npx", *PCI, *MODULE, *PROGRAM, *RESOURCE, "--path", "/dev/npx")
+    told(fleet, "recipe", "new", "bare")
+
+    assert (fleet / "recipes/npx/recipe.yaml").read_text() == snapshot
+    assert (fleet / "policies/npx.yaml").read_text() == snapshot
+    assert (fleet / "recipes/bare/recipe.yaml").read_text() == snapshot
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("kae",), "no recipe can say that: A recipe cannot be named 'kae'.\n"),
+        (("npx", "--resource", "npx"), "'npx' is not a resource with a domain, such as example.com/npu.\n"),
+        (("npx", *PROGRAM, "--path", "/"), "A program may not have '/' of the node.\n"),
+        (("npx", *PROGRAM, "--path", "/dev/npx*"), "a pod mounts a folder or a file, and no glob.\n"),
+        (("npx", "--vendor-id", "abcd"), "hint: Add --vendor-id and --device-id.\n"),
+        (("npx", "--device-id", "abcd"), "hint: Add --vendor-id and --device-id.\n"),
+        (("npx", "--image", "example/modules:1"), "hint: Add --module.\n"),
+        (("npx", "--class", "char"), "hint: Add --resource.\n"),
+        (("npx", "--path", "/dev/npx"), "hint: Add --resource.\n"),
+        (("npx", *RESOURCE, "--class", "vfio"), "hint: Add --vendor-id and --device-id.\n"),
+        (("npx", *PCI, *RESOURCE, "--class", "vfio", "--path", "/dev/vfio/1"), "hint: Leave --path out.\n"),
+        (("npx", *PROGRAM, *RESOURCE, "--class", "char"), "hint: Leave one of them out.\n"),
+    ],
+)
+def test_answers_of_which_no_recipe_can_be_made_are_refused_and_nothing_is_written(
+    fleet: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    before = project.tree(fleet)
+
+    assert said in refused(1, fleet, "recipe", "new", *arguments)
+    assert project.tree(fleet) == before
+
+
+@pytest.mark.parametrize("arguments", [("NPX",), ("a--b",), ("npx", "--vendor-id", "19"), ("npx", "--class", "uacce")])
+def test_answers_in_another_form_end_with_the_usage(fleet: Path, arguments: tuple[str, ...]) -> None:
+    assert refused(2, fleet, "recipe", "new", *arguments).startswith("usage: kae recipe new")
+
+
+def test_a_first_recipe_overwrites_nothing(fleet: Path) -> None:
+    project.write(fleet, {"policies/npx.yaml": "# mine\n"})
+    told(fleet, "recipe", "new", "npx")
+    before = project.tree(fleet)
+
+    said = "kae: 'recipes/npx/recipe.yaml' exists, and would be overwritten.\n"
+    assert refused(3, fleet, "recipe", "new", "npx", *MODULE).startswith(said)
+    assert project.tree(fleet) == before
+    assert before["policies/npx.yaml"] == b"# mine\n"
+
+
 def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Path) -> None:
     lines = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", "onload").splitlines()]
 
