@@ -291,7 +291,7 @@ def _recipe(command: cli.Parser) -> None:
 
     _recipe_new(verbs)
 
-    text = "check the project's recipes alone, and try each on a made-up node, with every value of its enums"
+    text = "check the project's recipes alone; try each on a made-up node, with every value of its enums and booleans"
     verb = cli.added(verbs, "check", text)
     verb.examples("kae recipe check", "kae recipe check npu --format github")
     verb.set_defaults(verb="check")

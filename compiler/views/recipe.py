@@ -32,7 +32,8 @@ def text(name: str, spec: Mapping[str, Any], objects: Iterable[layout.Object]) -
 
 def _privileges(objects: Iterable[layout.Object]) -> tuple[privileges.Listed, ...]:
     every = tuple(objects)
-    return privileges.listed([item.data for item in every if item.workload], [item.data for item in every])
+    own = [item.data for item in every if item.workload or item.lists_privileges]
+    return privileges.listed(own, [item.data for item in every])
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -299,6 +299,99 @@ def test_a_first_recipe_overwrites_nothing(fleet: Path) -> None:
     assert before["policies/npx.yaml"] == b"# mine\n"
 
 
+VALUES = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata: {name: net}
+spec:
+  title: A vendor's program
+  match: {all: {}}
+  parameters:
+    required: [level, count]
+    properties:
+      level: {type: string, enum: [low, high]}
+      count: {type: integer, minimum: 2, maximum: 3}
+      quiet: {type: boolean, default: true}
+      loud: {type: string, enum: [very]}
+      parts: {type: array, maxItems: 4, items: {type: string, enum: [a, b]}, default: [a]}
+      place:
+        type: object
+        required: [path]
+        properties: {path: {type: string, enum: [/opt, /srv]}, own: {type: boolean}}
+        default: {path: /opt}
+      marks: {type: object, maxProperties: 4, additionalProperties: {type: boolean}, default: {}}
+  exclusive: [[quiet, loud]]
+  images: {plugin: {repository: registry.example.com/net, image: net, version: 1.0.0}}
+  programs:
+    - name: net
+      files:
+        config: {config.json: {json: {marks: "${values.marks}", place: "${values.place}", quiet: "${values.quiet}"}}}
+      pod:
+        containers:
+          - name: net
+            image: plugin
+            args: ["-level=${values.level}", "-count=${values.count}", "-parts=${values.parts}", "-loud=${values.loud}"]
+            volumeMounts: [{name: folder, mountPath: /folder}, {name: config, mountPath: /config}]
+        volumes:
+          - {name: folder, hostPath: {path: "/opt/${values.level}"}}
+          - {name: config, files: {name: config}}
+"""
+
+
+def test_values_in_lists_and_maps_are_tried_beside_what_a_policy_has_to_give(fleet: Path) -> None:
+    project.write(fleet, {"recipes/net/recipe.yaml": VALUES})
+
+    trials = json.loads(in_process.kae(fleet, "recipe", "check", "-o", "json").out)["trials"]
+
+    given = 'level: "low", count: 2'
+    assert [trial["values"] for trial in trials] == [
+        given,
+        'count: 2, level: "high"',
+        f"{given}, quiet: false",
+        f'{given}, quiet: false, loud: "very"',
+        f'{given}, parts: ["b"]',
+        f'{given}, place: {{"path": "/srv"}}',
+        f'{given}, place: {{"path": "/opt", "own": false}}',
+        f'{given}, place: {{"path": "/opt", "own": true}}',
+        f'{given}, marks: {{"entry": false}}',
+        f'{given}, marks: {{"entry": true}}',
+    ]
+    assert all(trial["objects"] > 0 for trial in trials)
+
+
+def test_a_value_by_which_a_program_gets_what_it_may_not_is_said_with_its_place(fleet: Path) -> None:
+    text = VALUES.replace('path: "/opt/${values.level}"', 'path: "/run/${values.level}"').replace(
+        "[low, high]", "[low, ../etc/kubernetes]"
+    )
+    project.write(fleet, {"recipes/net/recipe.yaml": text})
+
+    answer = in_process.kae(fleet, "recipe", "check")
+
+    assert answer.code == 1
+    place = re.search(r"^recipes/net/recipe.yaml:(\d+):.* error\[privilege-refused\]", answer.err, re.MULTILINE)
+    assert place is not None
+    assert "/run/${values.level}" in text.splitlines()[int(place[1]) - 1]
+    assert 'This is so with count: 2, level: "../etc/kubernetes".' in answer.err
+
+
+def test_a_mistake_in_a_policy_with_a_value_is_said_at_the_parameter_that_was_tried(fleet: Path) -> None:
+    text = VALUES.replace("  exclusive: [[quiet, loud]]\n", "  exclusive: [[parts, loud]]\n")
+    project.write(fleet, {"recipes/net/recipe.yaml": text})
+
+    answer = in_process.kae(fleet, "recipe", "check")
+
+    assert answer.code == 1
+    place = re.search(r"^recipes/net/recipe.yaml:(\d+):.* error\[", answer.err, re.MULTILINE)
+    assert place is not None
+    assert "loud" in text.splitlines()[int(place[1]) - 1]
+
+
+def test_what_a_recipe_shows_has_what_the_api_server_adds_to_pods(fleet: Path) -> None:
+    shown = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", "intel-sgx").splitlines()]
+
+    assert "intel-sgx-enclave pods: admission limits sgx.intel.com/provision" in shown
+
+
 def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Path) -> None:
     lines = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", "onload").splitlines()]
 
