@@ -386,6 +386,26 @@ def test_a_mistake_in_a_policy_with_a_value_is_said_at_the_parameter_that_was_tr
     assert "loud" in text.splitlines()[int(place[1]) - 1]
 
 
+@pytest.mark.parametrize("name", ["cplane_server_path", "cplane_server_params"])
+def test_a_parameter_that_the_control_plane_of_onload_sets_is_no_setting_beside_it(fleet: Path, name: str) -> None:
+    told(fleet, "recipe", "add", "onload")
+    path = fleet / "policies/onload.yaml"
+    text = path.read_text() + f"  driver: {{moduleParameters: {{onload: {{{name}: /opt/server}}}}}}\n"
+    running = text.replace("    maxPods: 40\n", "    maxPods: 40\n    controlPlane: true\n")
+    wave = "  rollout: {waves: [{name: canary, percent: 5, values: {controlPlane: true}}]}\n"
+    said = f"error[parameter-claimed]: Program 'cplane' of recipe 'onload' sets parameter '{name}' of module 'onload'"
+
+    for given, is_refused in (
+        (text, False),
+        (running, True),
+        (text + wave, True),
+        (running + "  programs: {cplane: {enabled: false}}\n", False),
+    ):
+        path.write_text(given)
+        answer = in_process.kae(fleet, "compile")
+        assert (answer.code, said in answer.err) == (int(is_refused), is_refused), answer.err
+
+
 def test_what_a_recipe_shows_has_what_the_api_server_adds_to_pods(fleet: Path) -> None:
     shown = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", "intel-sgx").splitlines()]
 
