@@ -83,6 +83,7 @@ TABLE = {
     "values-exclusive": ("error", "Of parameters that exclude each other, at most one is true or set."),
     "module-required": ("error", "A policy leaves out none but optional modules."),
     "override-unused": ("error", "Mappings, waves and frozen groups set only what the driver and the programs of pools use."),
+    "parameter-claimed": ("error", "A policy sets no parameter of a module that a program of its recipe claims, and so sets itself."),
     "import-source": ("error", "The import reads values of a chart or one object of an operator that it knows."),
     "import-dropped": ("warning", "Every setting of another operator has an equivalent here."),
     "import-differs": ("warning", "Every setting of another operator means the same here."),

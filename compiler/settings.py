@@ -13,7 +13,8 @@ class Limits(NamedTuple):
     removed_percent: int = 20
     """The share of a policy's nodes that may lose a component before the compile stops."""
     step_percent: int = 50
-    """The share of a policy's nodes whose drivers one change may disturb before `kae diff` calls it a large step."""
+    """The share of a policy's nodes whose drivers, or programs that give devices, one change may disturb before
+    `kae diff` calls it a large step."""
 
 
 class Settings(NamedTuple):

@@ -1,8 +1,8 @@
 """Write the generated pages of docs/ from the code.
 
 `python -m docs.reference` writes docs/policy-reference.md and docs/recipe-reference.md from the models,
-docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/, and
-docs/tour.md from the record of a test.
+docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/,
+docs/catalogue.md from the shipped recipes, and docs/tour.md from the record of a test.
 """
 
 import json
@@ -19,7 +19,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import tour
+from docs import catalogue, tour
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -100,7 +100,7 @@ def findings() -> str:
 def _finding(name: str, code: diagnostics.Code) -> str:
     is_guard = code.severity == "error" and code.can_be_lowered
     kind = "Error, which a project may lower" if is_guard else code.severity.capitalize()
-    return f"\n## {name}\n\n{kind}. Rule: {_cell(code.rule)}\n\n```text\n{_example(name)}```\n"
+    return f"\n## {name}\n\n{kind}. Rule: {catalogue.cell(code.rule)}\n\n```text\n{_example(name)}```\n"
 
 
 def examples() -> str:
@@ -143,9 +143,9 @@ def _devices() -> str:
         for module in kae.RECIPE.modules
         for name, parameter in module.parameters.items()
     )
-    ranges = _table(("parameter", "range"), parameters)
+    ranges = catalogue.table(("parameter", "range"), parameters)
     return (
-        f"\n## Device kinds\n\nThe vendor of all of them is `{kae.VENDOR}`.\n\n{_table(head, rows)}"
+        f"\n## Device kinds\n\nThe vendor of all of them is `{kae.VENDOR}`.\n\n{catalogue.table(head, rows)}"
         f"\n### Module parameters\n\nWhat `driver.moduleParameters` takes.\n\n{ranges}"
     )
 
@@ -189,7 +189,7 @@ class _Language:
         return text
 
     def _section(self, title: str, meaning: str, rows: Iterable[Row]) -> str:
-        table = _table(("field", "type", "default", "meaning"), ((f"`{path}`", *more) for path, *more in rows))
+        table = catalogue.table(("field", "type", "default", "meaning"), ((f"`{path}`", *more) for path, *more in rows))
         return f"\n### {self.name}: {title}\n\n{meaning}{2 * chr(10) if meaning else ''}{table}"
 
     def _link(self, title: str) -> str:
@@ -279,7 +279,7 @@ def _forms(schemas: Iterable[Schema]) -> str:
     """Return the section of the forms that fields share."""
     texts = {text for schema in schemas for text in _form_texts(schema)}
     rows = sorted((short, rule) for short, rule in map(_form, texts) if rule)
-    return f"\n## Forms\n\n{_table(('form', 'rule'), rows)}"
+    return f"\n## Forms\n\n{catalogue.table(('form', 'rule'), rows)}"
 
 
 def _form_texts(value: Any) -> Iterator[str]:
@@ -298,17 +298,6 @@ def _default(field: Schema) -> str:
     return "" if default is None else f"`{json.dumps(default, ensure_ascii=False)}`"
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
-
-
-def _cell(text: str) -> str:
-    """Return a text on one line, with `|` and the `<` of an HTML tag escaped."""
-    parts = " ".join(text.split()).replace("|", "\\|").split("`")
-    return "`".join(part if index % 2 else part.replace("<", "\\<") for index, part in enumerate(parts))
-
-
 def main() -> None:
     """Write the pages, and the examples of `kae rule`; with --check only compare them."""
     pages = {
@@ -317,6 +306,7 @@ def main() -> None:
         FINDINGS: findings,
         EXAMPLES: examples,
         tour.PAGE: tour.text,
+        catalogue.PAGE: catalogue.text,
     }
     for path, made in pages.items():
         text = made()

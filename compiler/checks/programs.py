@@ -687,6 +687,31 @@ def of_policy(document: documents.Document, recipe: documents.Document, schema: 
     name = document.data["metadata"]["name"]
     note = f"This is so with the values of policy '{name}'."
     yield from filled(recipe, schema, _variants(spec, recipe), spec.get("kubeletDir", _KUBELET), note)
+    yield from claimed(document, recipe)
+
+
+@rule("parameter-claimed", "error")
+def claimed(document: documents.Document, recipe: documents.Document) -> Iterator[Diagnostic]:
+    """A policy sets no parameter of a module that a program of its recipe claims, and so sets itself."""
+    spec = document.data["spec"]
+    path: documents.Path = ("spec", "driver", "moduleParameters")
+    stated = spec.get("driver", {}).get("moduleParameters", {})
+    given = {f"path:/sys/module/{one}/parameters/{name}": (one, name) for one in stated for name in stated[one]}
+    for program in recipe.data["spec"].get("programs", ()) if given else ():
+        scopes = [{f"values.{name}": value for name, value in own.items()} for own in _variants(spec, recipe)]
+        scopes = scopes if program.get("per") == "pool" else scopes[:1]
+        is_enabled = spec.get("programs", {}).get(program["name"], {}).get("enabled", True)
+        running = [scope for scope in scopes if is_enabled and references.holds(program.get("when", True), scope)]
+        own = {claim for scope in running for claim in references.listed(program.get("claims", ()), scope)}
+        for claim in sorted(own & given.keys()):
+            module, name = given[claim]
+            yield Diagnostic(
+                span=document.key_span(*path, module, name),
+                message=f"Program '{program['name']}' of recipe '{recipe.data['metadata']['name']}' sets parameter "
+                f"'{name}' of module '{module}' itself.",
+                notes=("The module would have whichever value is written last.",),
+                hint="Leave the parameter out, or have the policy do without the program.",
+            )
 
 
 def _variants(spec: Data, recipe: documents.Document) -> Iterator[Mapping[str, Any]]:

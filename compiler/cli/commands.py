@@ -35,7 +35,7 @@ https://docs.github.com/actions/reference/limits
 _VERBS_ELSEWHERE = {
     **dict.fromkeys(("validate", "verify", "lint"), "`kae recipe check` does that."),
     **dict.fromkeys(("describe", "get"), "`kae recipe show` does that."),
-    **dict.fromkeys(("new", "create", "init"), "`kae recipe add` does that for a recipe that kae ships."),
+    **dict.fromkeys(("create", "init"), "`kae recipe new` does that, and `kae recipe add` for one that kae ships."),
     **dict.fromkeys(
         ("rm", "delete", "remove"), "Set driver.state: Absent in its policies, wait, delete them, and then its folder."
     ),
@@ -289,12 +289,45 @@ def _recipe(command: cli.Parser) -> None:
     verb.add_argument("recipe", metavar="NAME", help="a recipe that `kae recipe list` shows as shipped")
     options.quiet(verb)
 
-    text = "check the project's recipes alone, and try each on a made-up node, with every value of its enums"
+    _recipe_new(verbs)
+
+    text = "check the project's recipes alone; try each on a made-up node, with every value of its enums and booleans"
     verb = cli.added(verbs, "check", text)
     verb.examples("kae recipe check", "kae recipe check npu --format github")
     verb.set_defaults(verb="check")
     verb.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe of the project; all of them by default")
     options.verdict(verb, has_formats=True)
+
+
+def _recipe_new(verbs: cli.Commands) -> None:
+    text = "write a first recipe by what these options say, and an example of a policy; overwrite nothing"
+    verb = cli.added(verbs, "new", text)
+    verb.examples(
+        "kae recipe new npx --vendor-id abcd --device-id 0001 --module npx --resource example.com/npx",
+        "kae recipe new acme --vendor-id abcd --device-id 0001 --program registry.example.com/acme/plugin:1.2.0 "
+        "--resource acme.example.com/card --path /dev/acme",
+        "kae recipe new own    a skeleton with comments",
+    )
+    verb.set_defaults(verb="new")
+    form = f"lower-case letters, digits and '-', at most {names.RECIPE_LENGTH}, and no '--'"
+    recipe = options.matching("the name of a recipe", names.POLICY_PATTERN, names.RECIPE_LENGTH, form)
+    verb.add_argument("new", type=recipe, metavar="NAME", help="the recipe's name, and that of its folder")
+    text = "the PCI vendor id of the hardware, such as 8086"
+    verb.add_argument("--vendor-id", type=options.pci_id, metavar="ID", dest="vendor", help=text)
+    options.repeatable(verb, "--device-id", "ID", "its PCI device id", type=options.pci_id, dest="devices")
+    text = "a kernel module that the nodes get, in the order of loading"
+    options.repeatable(verb, "--module", "NAME", text, dest="modules")
+    text = "the image with the modules; its tag may have ${KERNEL_FULL_VERSION}"
+    verb.add_argument("--image", metavar="REPOSITORY:TAG", dest="modules_image", help=text)
+    text = "the image of a vendor's program, such as a device plugin"
+    verb.add_argument("--program", metavar="IMAGE", help=text)
+    text = "what pods ask for: kae's device plugin offers it, or the program"
+    verb.add_argument("--resource", metavar="DOMAIN/NAME", help=text)
+    text = "what a device of kae's device plugin is: device nodes (default), IOMMU groups, or a number"
+    verb.add_argument("--class", choices=("char", "vfio", "token"), dest="sort", help=text)
+    text = "device nodes of the resource, also by a glob, or a folder of the node that the program sees"
+    options.repeatable(verb, "--path", "PATH", text, dest="paths")
+    options.quiet(verb)
 
 
 @_command("compare a live cluster with the plan and with output/")

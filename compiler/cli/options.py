@@ -138,6 +138,14 @@ cluster = matching("the name of a cluster", names.CLUSTER_PATTERN, names.CLUSTER
 """The type of a cluster's name."""
 
 
+def pci_id(text: str) -> str:
+    """Return a PCI id as recipes have it; lspci and drivers print it with 0x or capitals, too."""
+    found = text.lower().removeprefix("0x")
+    if not re.fullmatch("[0-9a-f]{4}", found):
+        raise argparse.ArgumentTypeError(f"'{text}' is no PCI id; use four hexadecimal digits, as of `lspci -nn`.")
+    return found
+
+
 def named_cluster(command: cli.Parser, text: str) -> None:
     """Add --cluster with its help, for a cluster that no document need name."""
     text = f"{text} (default: default)"

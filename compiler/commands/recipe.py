@@ -8,8 +8,9 @@ from pathlib import Path
 
 from compiler import cli, diagnostics, errors, wording
 from compiler.cli import findings
+from compiler.formats import decode
 from compiler.project import atomic, package_data, project_file
-from compiler.project.recipes import copies, trial
+from compiler.project.recipes import copies, first, trial
 from compiler.read import fleet as reader
 from compiler.read import kae_policy
 from compiler.views import recipe as view
@@ -20,7 +21,7 @@ _SCHEMA = "# yaml-language-server: $schema={}\n"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    verbs = {"list": _list, "show": _show, "add": _add, "check": _check}
+    verbs = {"list": _list, "show": _show, "add": _add, "new": _new, "check": _check}
     return verbs[arguments.verb](arguments)
 
 
@@ -87,24 +88,56 @@ def _add(arguments: argparse.Namespace) -> int:
     if name not in shipped:
         hint = wording.did_you_mean(name, shipped, f"kae ships {wording.listed(shipped)}.")
         raise errors.WorldError(f"kae ships no recipe '{wording.escaped(name)}'.", hint=hint)
+    hint = "`kae recipe list` says whether kae ships another version of it."
+    return _made(arguments, name, copies.marked(name), copies.text(name, "policy.yaml"), hint)
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    """Write a first recipe and an example of a policy, if the recipe passes the check; overwrite nothing.
+
+    Raises WorldError.
+    """
+    given = first.Answers(
+        name=arguments.new,
+        vendor=arguments.vendor,
+        devices=tuple(arguments.devices),
+        modules=tuple(arguments.modules),
+        image=arguments.modules_image,
+        program=arguments.program,
+        resource=arguments.resource,
+        sort=arguments.sort,
+        paths=tuple(arguments.paths),
+    )
+    first.refuse(given)
+    text, settings = first.recipe(given), project_file.of(arguments)
+    read, found = decode.decode(copies.file(given.name, settings), text.encode())
+    recipe, faults = copies.judged(copies.own(given.name, read[0]), settings) if read else (None, found)
+    tried = trial.every(recipe, settings) if recipe else ()
+    for finding in (*faults, *(fault for one in tried for fault in trial.faults(one))):
+        if finding.severity == "error":
+            raise errors.RefusedError(f"no recipe can say that: {finding.message}", hint=finding.hint or "")
+    return _made(arguments, given.name, text, first.policy(given), "Choose another name, or edit that one.")
+
+
+def _made(arguments: argparse.Namespace, name: str, recipe: str, policy: str, hint: str) -> int:
+    """Write a recipe and, where its file is not there, an example of a policy; `hint` is for a recipe that is there."""
     if project_file.root(Path.cwd()) is None:
-        hint = "Run `kae init` first, or choose one with -C DIR."
-        raise errors.WorldError("this folder holds no project.", hint=hint)
+        message = "this folder holds no project."
+        raise errors.WorldError(message, hint="Run `kae init` first, or choose one with -C DIR.")
     settings = project_file.of(arguments)
-    recipe, example = copies.file(name, settings), f"{settings.policies}/{name}.yaml"
-    if os.path.lexists(recipe):
-        hint = "`kae recipe list` says whether kae ships another version of it."
-        raise errors.WorldError(f"'{recipe}' exists, and would be overwritten.", hint=hint)
-    made = {recipe: _SCHEMA.format("../.schemas/recipe.json") + copies.marked(name)}
+    target, example = copies.file(name, settings), f"{settings.policies}/{name}.yaml"
+    if os.path.lexists(target):
+        raise errors.WorldError(f"'{target}' exists, and would be overwritten.", hint=hint)
+    made = {target: _SCHEMA.format("../.schemas/recipe.json") + recipe}
     if not os.path.lexists(example):
         schema = os.path.relpath(f"{settings.recipes}/.schemas/devicepolicy.json", Path(example).parent)
-        made[example] = _SCHEMA.format(schema) + copies.text(name, "policy.yaml")
+        made[example] = _SCHEMA.format(schema) + policy
     atomic.require_room(Path(file) for file in (*made, *copies.schema_files(settings)))
     for file, text in made.items():
         _write(Path(file), text)
     made_too = copies.write_schemas(settings)
     if not arguments.quiet:
-        sys.stdout.write(_said(recipe, example, [*made, *made_too]))
+        sys.stdout.write(_said(target, example, [*made, *made_too]))
     return cli.FINE
 
 

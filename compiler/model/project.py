@@ -23,7 +23,8 @@ class Limits(Model):
     removedPercent: Annotated[int, Field(ge=0, le=100)] = _DEFAULTS.limits.removed_percent
     """The share of a policy's nodes that may lose a component before the compile stops."""
     stepPercent: Annotated[int, Field(ge=0, le=100)] = _DEFAULTS.limits.step_percent
-    """The share of a policy's nodes whose drivers one change may disturb before `kae diff` calls it a large step."""
+    """The share of a policy's nodes whose drivers, or programs that give devices, one change may disturb before
+    `kae diff` calls it a large step."""
 
 
 class ProjectFile(Model):

@@ -12,27 +12,29 @@ from compiler.rendering import layout, privileges
 
 def data(name: str, spec: Mapping[str, Any], objects: Iterable[layout.Object]) -> dict[str, Any]:
     """Return what a recipe says in the fields of its spec, and the privileges of its programs, for programs."""
-    return {"name": name, **spec, "privileges": list(map(str, _privileges(objects)))}
+    return {"name": name, **spec, "privileges": list(map(str, rights(objects)))}
 
 
 def text(name: str, spec: Mapping[str, Any], objects: Iterable[layout.Object]) -> str:
     """Return the answer for people."""
-    allowed = [(privilege.program, privilege.text) for privilege in _privileges(objects)]
+    allowed = [(privilege.program, privilege.text) for privilege in rights(objects)]
     parts = [
-        [f"{name}: {spec['title']}", f"nodes: {_match(spec['match'])}", *_supported(spec)],
-        _table(("PARAMETER", "TYPE", "DEFAULT", "MEANING"), _parameters(spec)),
-        [f"at most one is true: {wording.listed(names)}" for names in spec.get("exclusive", ())],
-        _table(("IMAGE", "REFERENCE"), _images(spec)),
-        _table(("MODULE", "PARAMETERS", "REPLACES", ""), _modules(spec)),
-        _table(("RESOURCE", "CLASS", "DEVICES"), _resources(spec)),
+        [f"{name}: {spec['title']}", f"nodes: {nodes(spec['match'])}", *_supported(spec)],
+        _table(("PARAMETER", "TYPE", "DEFAULT", "MEANING"), parameters(spec)),
+        list(excluded(spec)),
+        _table(("IMAGE", "REFERENCE"), references(spec)),
+        _table(("MODULE", "PARAMETERS", "REPLACES", ""), modules(spec)),
+        _table(("RESOURCE", "CLASS", "DEVICES"), resources(spec)),
         _table(("PROGRAM", "PRIVILEGE"), allowed),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _privileges(objects: Iterable[layout.Object]) -> tuple[privileges.Listed, ...]:
+def rights(objects: Iterable[layout.Object]) -> tuple[privileges.Listed, ...]:
+    """Return what the programs among objects may do, and what the API server adds to pods for them."""
     every = tuple(objects)
-    return privileges.listed([item.data for item in every if item.workload], [item.data for item in every])
+    own = [item.data for item in every if item.workload or item.lists_privileges]
+    return privileges.listed(own, [item.data for item in every])
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
@@ -40,7 +42,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     return wording.table(head, found) if found else []
 
 
-def _match(match: Mapping[str, Any]) -> str:
+def nodes(match: Mapping[str, Any]) -> str:
+    """Return the nodes with the hardware in words."""
     if "all" in match:
         return "every one that a policy selects"
     if "labels" in match:
@@ -74,7 +77,13 @@ def _kind(kind: Mapping[str, Any]) -> str:
     return f"{kind['kind']} (PCI vendor {kind['vendor']}, {wording.listed([*ids, *classes])})"
 
 
-def _parameters(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def excluded(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each list of parameters that exclude each other."""
+    return (f"at most one is true: {wording.listed(own)}" for own in spec.get("exclusive", ()))
+
+
+def parameters(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the name, the type, the default and the meaning of each parameter."""
     stated = spec.get("parameters", {})
     for name, schema in stated.get("properties", {}).items():
         required = "required" if name in stated.get("required", ()) else "-"
@@ -95,13 +104,15 @@ def type_of(schema: Mapping[str, Any]) -> str:
     return str(schema["type"])
 
 
-def _images(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def references(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the name and the reference of each image."""
     for name, parts in device_policy.images(spec).items():
         usual = {"repository": release.REPOSITORY, "version": "latest"}
         yield name, images.reference({**usual, **parts})
 
 
-def _modules(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def modules(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the name of each kernel module, its parameters, the modules that it replaces, and what else holds of it."""
     for module in spec.get("driver", {}).get("modules", ()):
         words = ("optional", module.get("optional")), ("network", module.get("network"))
         yield (
@@ -112,7 +123,8 @@ def _modules(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _resources(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def resources(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield the name of each resource, its class and its devices, or who else offers it."""
     for resource in spec.get("devicePlugin", {}).get("resources", ()):
         paths = [path["path"] for group in resource.get("groups", ()) for path in group["paths"]]
         devices = str(resource.get("count", "")) or ", ".join(paths) or resource.get("kind", "")

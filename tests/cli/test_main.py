@@ -339,6 +339,7 @@ def test_a_call_that_fails_answers_programs_in_their_format(
         ("inventory", "--cluster", "west", "--output-file", "west.json"),
         ("init", "new"),
         ("recipe", "add", "onload"),
+        ("recipe", "new", "npx"),
         ("schema", "--write"),
     ],
 )

@@ -297,3 +297,50 @@ def test_a_node_that_loses_its_place_in_a_frozen_group_gets_no_other_program_una
     said = refused(1, folder, "compile")
     assert "error[thaws-nodes]: 1 node (n-1) of cluster 'east' leaves the frozen group 'sick' of policy 'lab'." in said
     assert "Program 'plugin' from now on is registry.example.com/net/net-plugin:1.0.0: n-1." in said
+
+
+STEP = "warning[large-step]: Policy 'lab' starts another program 'plugin' on 2 of its 2 nodes in cluster 'east' in one"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_told"),
+    [
+        pytest.param("", "  images: {plugin: {version: 1.1.0}}\n", True, id="image"),
+        pytest.param("", "  values: {level: 2}\n", True, id="pod"),
+        pytest.param("", "  programs: {plugin: {resources: {plugin: {limits: {memory: 60Mi}}}}}\n", True, id="limits"),
+        pytest.param("", WAVE, False, id="wave"),
+        pytest.param("", "  daemonSets: {labels: {team: a}}\n", False, id="the same program"),
+        pytest.param("", "  images: {helper: {version: 1.1.0}}\n", False, id="no devices"),
+        pytest.param("  programs: {plugin: {enabled: false}}\n", "", False, id="new"),
+        pytest.param("", "  programs: {plugin: {enabled: false}}\n", False, id="gone"),
+    ],
+)
+def test_another_program_that_gives_devices_on_most_nodes_at_once_is_a_large_step(
+    tmp_path: Path, before: str, after: str, *, is_told: bool
+) -> None:
+    folder = project.write(tmp_path, files(before))
+    revisions.commit(folder)
+    project.write(folder, files(after))
+
+    said = in_process.kae(folder, "diff").err
+
+    assert (STEP in said) is is_told
+    assert ("large-step" in said) is is_told
+
+
+def test_the_way_out_of_a_large_step_is_a_wave_where_programs_have_them(tmp_path: Path) -> None:
+    folder = project.write(tmp_path, files())
+    revisions.commit(folder)
+    project.write(folder, files("  values: {level: 2}\n"))
+    pooled = in_process.kae(folder, "diff").err
+    for more in ("", "  values: {level: 2}\n"):
+        own = files(more)
+        own["recipes/net/recipe.yaml"] = own["recipes/net/recipe.yaml"].replace("      per: pool\n", "")
+        project.write(folder, own)
+        if not more:
+            revisions.commit(folder)
+    whole = in_process.kae(folder, "diff").err
+
+    assert "hint: Bring the change to a wave first, in a commit of its own. To accept it" in pooled
+    assert "hint: No wave can carry it: give it to a policy of its own for some of the nodes first." in whole
+    assert in_process.kae(folder, "diff", "--strict", "--accept", "large-step:east/lab").code == 0

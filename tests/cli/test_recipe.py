@@ -213,6 +213,205 @@ def test_parameters_that_exclude_each_other_are_tried_one_by_one(fleet: Path) ->
     ]
 
 
+MODULE = ("--module", "npx", "--module", "npy")
+PCI = ("--vendor-id", "0xABCD", "--device-id", "0001", "--device-id", "0002")
+PROGRAM = ("--program", "example/plugin:1.2.0")
+RESOURCE = ("--resource", "example.com/npx")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        PCI,
+        MODULE,
+        (*MODULE, "--image", "registry.example.com/npx:1.0-${KERNEL_XYZ}"),
+        RESOURCE,
+        (*PCI, *MODULE, *RESOURCE),
+        (*PCI, *RESOURCE, "--class", "vfio"),
+        (*RESOURCE, "--class", "token", "--path", "/dev/npx"),
+        (*RESOURCE, "--class", "char", "--path", "/dev/npx*", "--path", "/dev/npy*"),
+        PROGRAM,
+        (*PCI, *MODULE, *PROGRAM, *RESOURCE, "--path", "/dev/npx", "--path", "/sys/class/npx"),
+    ],
+    ids=" ".join,
+)
+def test_a_first_recipe_passes_the_check_and_its_policy_compiles(fleet: Path, flags: tuple[str, ...]) -> None:
+    made = answered(fleet, "recipe", "new", "npx", *flags)
+
+    checked = in_process.kae(fleet, "recipe", "check", "npx", "-o", "json")
+    compiled = in_process.kae(fleet, "compile")
+
+    assert made.startswith("Made:\n  recipes/npx/recipe.yaml\n  policies/npx.yaml\n")
+    assert (checked.code, compiled.code) == (0, 0), checked.out + compiled.err
+    (trial,) = json.loads(checked.out)["trials"]
+    assert (trial["objects"] > 0) is bool({*MODULE, *PROGRAM, *RESOURCE} & {*flags})
+
+
+def test_a_first_recipe_says_what_its_options_say(fleet: Path, snapshot: SnapshotAssertion) -> None:
+    told(fleet, "recipe", "new", "npx", *PCI, *MODULE, *PROGRAM, *RESOURCE, "--path", "/dev/npx")
+    told(fleet, "recipe", "new", "bare")
+
+    assert (fleet / "recipes/npx/recipe.yaml").read_text() == snapshot
+    assert (fleet / "policies/npx.yaml").read_text() == snapshot
+    assert (fleet / "recipes/bare/recipe.yaml").read_text() == snapshot
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("kae",), "no recipe can say that: A recipe cannot be named 'kae'.\n"),
+        (("npx", "--resource", "npx"), "'npx' is not a resource with a domain, such as example.com/npu.\n"),
+        (("npx", *PROGRAM, "--path", "/"), "A program may not have '/' of the node.\n"),
+        (("npx", *PROGRAM, "--path", "/dev/npx*"), "a pod mounts a folder or a file, and no glob.\n"),
+        (("npx", "--vendor-id", "abcd"), "hint: Add --vendor-id and --device-id.\n"),
+        (("npx", "--device-id", "abcd"), "hint: Add --vendor-id and --device-id.\n"),
+        (("npx", "--image", "example/modules:1"), "hint: Add --module.\n"),
+        (("npx", "--class", "char"), "hint: Add --resource.\n"),
+        (("npx", "--path", "/dev/npx"), "hint: Add --resource.\n"),
+        (("npx", *RESOURCE, "--class", "vfio"), "hint: Add --vendor-id and --device-id.\n"),
+        (("npx", *PCI, *RESOURCE, "--class", "vfio", "--path", "/dev/vfio/1"), "hint: Leave --path out.\n"),
+        (("npx", *PROGRAM, *RESOURCE, "--class", "char"), "hint: Leave one of them out.\n"),
+    ],
+)
+def test_answers_of_which_no_recipe_can_be_made_are_refused_and_nothing_is_written(
+    fleet: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    before = project.tree(fleet)
+
+    assert said in refused(1, fleet, "recipe", "new", *arguments)
+    assert project.tree(fleet) == before
+
+
+@pytest.mark.parametrize("arguments", [("NPX",), ("a--b",), ("npx", "--vendor-id", "19"), ("npx", "--class", "uacce")])
+def test_answers_in_another_form_end_with_the_usage(fleet: Path, arguments: tuple[str, ...]) -> None:
+    assert refused(2, fleet, "recipe", "new", *arguments).startswith("usage: kae recipe new")
+
+
+def test_a_first_recipe_overwrites_nothing(fleet: Path) -> None:
+    project.write(fleet, {"policies/npx.yaml": "# mine\n"})
+    told(fleet, "recipe", "new", "npx")
+    before = project.tree(fleet)
+
+    said = "kae: 'recipes/npx/recipe.yaml' exists, and would be overwritten.\n"
+    assert refused(3, fleet, "recipe", "new", "npx", *MODULE).startswith(said)
+    assert project.tree(fleet) == before
+    assert before["policies/npx.yaml"] == b"# mine\n"
+
+
+VALUES = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata: {name: net}
+spec:
+  title: A vendor's program
+  match: {all: {}}
+  parameters:
+    required: [level, count]
+    properties:
+      level: {type: string, enum: [low, high]}
+      count: {type: integer, minimum: 2, maximum: 3}
+      quiet: {type: boolean, default: true}
+      loud: {type: string, enum: [very]}
+      parts: {type: array, maxItems: 4, items: {type: string, enum: [a, b]}, default: [a]}
+      place:
+        type: object
+        required: [path]
+        properties: {path: {type: string, enum: [/opt, /srv]}, own: {type: boolean}}
+        default: {path: /opt}
+      marks: {type: object, maxProperties: 4, additionalProperties: {type: boolean}, default: {}}
+  exclusive: [[quiet, loud]]
+  images: {plugin: {repository: registry.example.com/net, image: net, version: 1.0.0}}
+  programs:
+    - name: net
+      files:
+        config: {config.json: {json: {marks: "${values.marks}", place: "${values.place}", quiet: "${values.quiet}"}}}
+      pod:
+        containers:
+          - name: net
+            image: plugin
+            args: ["-level=${values.level}", "-count=${values.count}", "-parts=${values.parts}", "-loud=${values.loud}"]
+            volumeMounts: [{name: folder, mountPath: /folder}, {name: config, mountPath: /config}]
+        volumes:
+          - {name: folder, hostPath: {path: "/opt/${values.level}"}}
+          - {name: config, files: {name: config}}
+"""
+
+
+def test_values_in_lists_and_maps_are_tried_beside_what_a_policy_has_to_give(fleet: Path) -> None:
+    project.write(fleet, {"recipes/net/recipe.yaml": VALUES})
+
+    trials = json.loads(in_process.kae(fleet, "recipe", "check", "-o", "json").out)["trials"]
+
+    given = 'level: "low", count: 2'
+    assert [trial["values"] for trial in trials] == [
+        given,
+        'count: 2, level: "high"',
+        f"{given}, quiet: false",
+        f'{given}, quiet: false, loud: "very"',
+        f'{given}, parts: ["b"]',
+        f'{given}, place: {{"path": "/srv"}}',
+        f'{given}, place: {{"path": "/opt", "own": false}}',
+        f'{given}, place: {{"path": "/opt", "own": true}}',
+        f'{given}, marks: {{"entry": false}}',
+        f'{given}, marks: {{"entry": true}}',
+    ]
+    assert all(trial["objects"] > 0 for trial in trials)
+
+
+def test_a_value_by_which_a_program_gets_what_it_may_not_is_said_with_its_place(fleet: Path) -> None:
+    text = VALUES.replace('path: "/opt/${values.level}"', 'path: "/run/${values.level}"').replace(
+        "[low, high]", "[low, ../etc/kubernetes]"
+    )
+    project.write(fleet, {"recipes/net/recipe.yaml": text})
+
+    answer = in_process.kae(fleet, "recipe", "check")
+
+    assert answer.code == 1
+    place = re.search(r"^recipes/net/recipe.yaml:(\d+):.* error\[privilege-refused\]", answer.err, re.MULTILINE)
+    assert place is not None
+    assert "/run/${values.level}" in text.splitlines()[int(place[1]) - 1]
+    assert 'This is so with count: 2, level: "../etc/kubernetes".' in answer.err
+
+
+def test_a_mistake_in_a_policy_with_a_value_is_said_at_the_parameter_that_was_tried(fleet: Path) -> None:
+    text = VALUES.replace("  exclusive: [[quiet, loud]]\n", "  exclusive: [[parts, loud]]\n")
+    project.write(fleet, {"recipes/net/recipe.yaml": text})
+
+    answer = in_process.kae(fleet, "recipe", "check")
+
+    assert answer.code == 1
+    place = re.search(r"^recipes/net/recipe.yaml:(\d+):.* error\[", answer.err, re.MULTILINE)
+    assert place is not None
+    assert "loud" in text.splitlines()[int(place[1]) - 1]
+
+
+@pytest.mark.parametrize("name", ["cplane_server_path", "cplane_server_params"])
+def test_a_parameter_that_the_control_plane_of_onload_sets_is_no_setting_beside_it(fleet: Path, name: str) -> None:
+    told(fleet, "recipe", "add", "onload")
+    path = fleet / "policies/onload.yaml"
+    text = path.read_text() + f"  driver: {{moduleParameters: {{onload: {{{name}: /opt/server}}}}}}\n"
+    running = text.replace("    maxPods: 40\n", "    maxPods: 40\n    controlPlane: true\n")
+    wave = "  rollout: {waves: [{name: canary, percent: 5, values: {controlPlane: true}}]}\n"
+    said = f"error[parameter-claimed]: Program 'cplane' of recipe 'onload' sets parameter '{name}' of module 'onload'"
+
+    for given, is_refused in (
+        (text, False),
+        (running, True),
+        (text + wave, True),
+        (running + "  programs: {cplane: {enabled: false}}\n", False),
+    ):
+        path.write_text(given)
+        answer = in_process.kae(fleet, "compile")
+        assert (answer.code, said in answer.err) == (int(is_refused), is_refused), answer.err
+
+
+def test_what_a_recipe_shows_has_what_the_api_server_adds_to_pods(fleet: Path) -> None:
+    shown = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", "intel-sgx").splitlines()]
+
+    assert "intel-sgx-enclave pods: admission limits sgx.intel.com/provision" in shown
+
+
 def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Path) -> None:
     lines = [" ".join(line.split()) for line in answered(fleet, "recipe", "show", "onload").splitlines()]
 

@@ -42,7 +42,8 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
         *("kubernetes-version-unstated/cluster.yaml", "shared-target/edge.yaml", "shared-target/west.yaml"),
     ),
     "It is about its recipe, which is another document.": (
-        *("module-required/lab.yaml", "override-unused/lab.yaml", "values-exclusive/lab.yaml"),
+        *("module-required/lab.yaml", "override-unused/lab.yaml", "parameter-claimed/lab.yaml"),
+        "values-exclusive/lab.yaml",
         *("unknown-recipe/lab.yaml", "unknown-recipe/zero.yaml", "kernel-placeholder/desk.yaml"),
         "device-plugin-image/lab.yaml",
     ),

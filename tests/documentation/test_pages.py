@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from compiler import cli, diagnostics
-from docs import reference
+from compiler.project import package_data
+from docs import catalogue, reference
 from tests import in_process
 from tests.documentation import behaviours
-from tests.documentation.pages import FENCE, OURS, PAGES, ROOT, blocks, name, text_of
+from tests.documentation.pages import FENCE, OURS, PAGES, ROOT, blocks, chapter, name, text_of
 from tests.installer import machines
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -122,6 +123,18 @@ def test_every_make_target_that_a_page_names_is_there() -> None:
 
 def test_the_policy_reference_is_what_the_models_say() -> None:
     assert text_of(reference.REFERENCE) == reference.policy_reference(), "run `make docs`"
+
+
+def test_the_catalogue_is_what_the_shipped_recipes_say_and_make() -> None:
+    assert text_of(catalogue.PAGE) == catalogue.text(), "run `make docs`"
+    assert {*catalogue.TRIED} == {*package_data.recipes()}
+
+
+def test_the_catalogue_has_the_rights_that_a_value_brings() -> None:
+    onload = chapter(text_of(catalogue.PAGE), "onload")
+
+    assert "| onload-driver | `privileged: installer` |  |\n" in onload
+    assert "| onload-cplane | `hostNetwork` | controlPlane: true |\n" in onload
 
 
 def test_the_page_of_findings_is_what_the_code_says() -> None:

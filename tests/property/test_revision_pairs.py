@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from compiler.changes import pods
+from compiler.views.diff import data
 from tests.property import daemonset_controller as controller
 from tests.property.revision_pairs import trial
 
 
-@pytest.mark.parametrize("seed", [12, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 13))])
+# Odd seeds have a recipe with vendors' programs.
+@pytest.mark.parametrize("seed", [12, 15, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 13))])
 def test_the_effect_of_random_edits_equals_the_difference_of_their_outputs(tmp_path: Path, seed: int) -> None:
     assert trial.trial(seed, tmp_path).faults == []  # `make pairs` takes more
 
@@ -19,6 +22,15 @@ def test_a_pod_that_is_left_out_is_noticed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(pods, "replaced", lambda _: frozenset())
 
     assert trial.trial(1, tmp_path).faults != []
+
+
+def test_a_fate_of_a_vendors_program_that_is_left_out_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fates = data._effect
+    monkeypatch.setattr(data, "_effect", lambda effect: fates(replace(effect, program_pods=())))
+
+    assert any("programPods" in fault for fault in trial.trial(15, tmp_path).faults)
 
 
 @pytest.mark.parametrize(

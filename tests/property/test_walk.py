@@ -6,7 +6,7 @@ import pytest
 
 from compiler.changes import acceptance
 from tests import effort
-from tests.property.walk import steps
+from tests.property.walk import edits, steps
 
 KINDS = ("KAEPolicies", "DevicePolicies")
 
@@ -28,3 +28,14 @@ def test_a_compile_that_stops_at_nothing_is_noticed(
     monkeypatch.setattr(acceptance.Acceptable, "is_accepted", lambda _, __: True)
 
     assert steps.walked((seed, 1), tmp_path, of_recipes=of_recipes).faults != []
+
+
+def test_a_program_that_goes_in_silence_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceptance.Acceptable, "is_accepted", lambda _, __: True)
+    for sorts in ("MISTAKES_OF_RECIPES", "HARMLESS_OF_RECIPES"):
+        monkeypatch.setattr(edits, sorts, {"drop a program": edits.MISTAKES_OF_RECIPES["drop a program"]})
+
+    (fault, *_) = steps.walked((1, 1), tmp_path, of_recipes=True).faults
+
+    assert "removes-programs" in fault
+    assert fault.endswith("is not said")

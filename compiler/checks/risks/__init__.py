@@ -22,6 +22,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     waves.waves_skipped,
     waves.programs_skipped,
     drivers.large_step,
+    drivers.large_program_step,
     drivers.program_disrupts,
     drivers.driver_downgrade,
     drivers.drain_unbounded,

@@ -38,7 +38,7 @@ def _way(found: Iterable[Effect]) -> str:
     """Return how to bring a setting to some of the nodes first."""
     reasons = [set(effect.reasons) for effect in found]
     if all(STAGED.intersection(each) for each in reasons):
-        return "Bring the change to a wave first, in a commit of its own."
+        return _IN_WAVES
     if any("mirrors" in each for each in reasons):
         return "A mirror is of a whole cluster: change it in one cluster first, after a look at what it holds."
     return "No wave can carry this setting: give it to a policy of its own for some of the nodes first."
@@ -65,6 +65,68 @@ def large_step(change: RevisionChange) -> Iterator[Acceptable]:
                 hint=_way(found),
                 policy=policy,
             )
+
+
+def large_program_step(change: RevisionChange) -> Iterator[Acceptable]:
+    """Yield the programs that a change starts anew, as something else, on more than limits.stepPercent of their nodes.
+
+    While such a program is away, and where the new one fails, pods get no device of it: others do not count.
+    """
+    for program in sorted({name for effect in change.difference.effects for name, _ in effect.program_pods}):
+        had, have = (_programs(side, program) for side in (change.before, change.after))
+        found: dict[str, list[tuple[Effect, str]]] = {}
+        for effect in change.difference.effects:
+            for key in ((effect.recipe.name, name) for name in effect.nodes):
+                is_replaced = dict(effect.program_pods).get(program) == "replaced" and key in had and key in have
+                if is_replaced and had[key].content != have[key].content:
+                    found.setdefault(had[key].policy, []).append((effect, key[1]))
+        for policy, reached in found.items():
+            count = change.basis.count([name for _, name in reached])
+            every = [(name, made) for (_, name), made in had.items() if made.policy == policy]
+            if count > 1 and count * 100 > change.basis.step_percent * change.basis.count([name for name, _ in every]):
+                yield change.acceptable(
+                    cause(effect for effect, _ in reached),
+                    f"Policy '{policy}' starts another program '{program}' on ",
+                    count,
+                    " of its ",
+                    change.basis.count([name for name, _ in every]),
+                    " nodes in ",
+                    Place.CLUSTER,
+                    " in one step.",
+                    code="large-step",
+                    notes=(f"limits.stepPercent allows {change.basis.step_percent} %, or one node.", _AWAY),
+                    hint=_IN_WAVES if every[0][1].is_pooled else _WHOLE,
+                    policy=policy,
+                )
+
+
+_AWAY = "Until the new one is ready, pods that start on a node get no device of it."
+_IN_WAVES = "Bring the change to a wave first, in a commit of its own."
+_WHOLE = "No wave can carry it: give it to a policy of its own for some of the nodes first."
+
+
+class _Made(NamedTuple):
+    """A program on a node."""
+
+    policy: str
+    is_pooled: bool
+    content: object
+    """What decides over what it does."""
+
+
+def _programs(side: sides.Planned | None, program: str) -> dict[tuple[str, str], _Made]:
+    """Return what a program is on the nodes that have it, by recipe and node, if pods get devices by it."""
+    found = {}
+    for decision in side.planned.decisions if side else ():
+        made = decision.division.deployment(program, decision.node) if decision.division else None
+        if made is None or decision.policy is None or not decision.runs(program):
+            continue
+        own = made.program
+        if own.offers or own.disrupts:
+            content = (made.images, own.data["pod"], own.data.get("files"), own.values, own.resources)
+            here = _Made(decision.policy.name, own.is_pooled, content)
+            found.update(dict.fromkeys(((decision.recipe.name, name) for name in decision.names), here))
+    return found
 
 
 def _disturbs(effect: Effect) -> bool:

@@ -63,6 +63,11 @@ def shipped(settings: Settings) -> tuple[Known, ...]:
     return tuple(found)
 
 
+def own(name: str, document: documents.Document) -> Known:
+    """Return a recipe of the project that is not written yet."""
+    return Known(name=name, state="own", document=document, findings=())
+
+
 def file(name: str, settings: Settings) -> str:
     """Return the file of a recipe in a project."""
     return f"{settings.recipes}/{name}/{names.RECIPE_FILE}"

@@ -1,14 +1,14 @@
 """Recipes tried without a policy: a made-up cluster of one node gets them, with the defaults and other values."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from compiler import API_VERSION, diagnostics, pipeline, recipes, schema
 from compiler.formats import decode, documents
-from compiler.planning import kernels
+from compiler.planning import kernels, supported
 from compiler.project import package_data
 from compiler.read import device_policy, kae_policy
 from compiler.rendering import layout, templates
@@ -17,8 +17,14 @@ from compiler.settings import Settings
 Values = Mapping[str, Any]
 
 _NAME = "trial"
+_ENTRY = "entry"
+"""The key of a made-up entry of a map."""
 _KERNEL = "6.6.0-1.x86_64"
 _SYSTEM, _VERSION = "openEuler", "24.03"
+_KUBERNETES = f"1.{supported.MUTATING_KUBERNETES}"
+"""A release that has all that recipes use, their policies of admission too."""
+_KUBELET = "v1.33.0"
+"""The oldest kubelet beside it, whose pods have what those of all releases have."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +32,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     recipe: documents.Document
     values: Values
-    """Those that differ from the defaults."""
+    """Those that differ from the defaults; the last one is what is tried."""
     findings: diagnostics.Findings
     objects: tuple[layout.Object, ...]
     """Those of the recipe."""
@@ -39,8 +45,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 def faults(trial: Trial) -> Iterator[diagnostics.Diagnostic]:
     """Yield the errors of a trial, at places of the recipe, each with the values."""
-    path: documents.Path = ("spec", "parameters", "properties", *trial.values)[:4]
-    place = trial.recipe.key_span(*path) if trial.values else trial.recipe.span("metadata", "name")
+    place = trial.recipe.span("metadata", "name")
+    for name in trial.values:  # The last one is what is tried.
+        place = trial.recipe.key_span("spec", "parameters", "properties", name)
     for finding in trial.findings:
         span = finding.span if finding.span.file == trial.recipe.file else place
         if finding.severity == "error":
@@ -48,7 +55,7 @@ def faults(trial: Trial) -> Iterator[diagnostics.Diagnostic]:
 
 
 def every(recipe: documents.Document, settings: Settings) -> tuple[Trial, ...]:
-    """Return a trial with the defaults, and one with each other value of an enum or a boolean.
+    """Return a trial with the defaults, and one with each other value of an enum or a boolean, in lists and maps too.
 
     There is none where nothing says which values a parameter takes that every policy has to give.
     """
@@ -56,7 +63,10 @@ def every(recipe: documents.Document, settings: Settings) -> tuple[Trial, ...]:
     needed = dict(_needed(spec))
     if None in needed.values():
         return ()
-    changed = ({**needed, **_alone(spec, name, value)} for name, value in _choices(spec))
+    changed = []
+    for name, value in _choices(spec, needed):
+        own = _alone(spec, name, value)
+        changed.append({other: given for other, given in needed.items() if other not in own} | own)
     return tuple(trial(recipe, values, settings) for values in (needed, *changed))
 
 
@@ -85,7 +95,7 @@ def _compiled(
     judge = schema.Judge(package_data.schemas())
     texts = {
         f"{settings.policies}/{_NAME}.json": policy,
-        f"{settings.policies}/{_NAME}-cluster.json": _object("KAECluster", _NAME, {"kubernetesVersion": "1.31"}),
+        f"{settings.policies}/{_NAME}-cluster.json": _object("KAECluster", _NAME, {"kubernetesVersion": _KUBERNETES}),
         f"{settings.inventories[0]}/{_NAME}.json": {"apiVersion": "v1", "kind": "List", "items": [_node(recipe)]},
     }
     made = [decode.decode(file, json.dumps(data).encode())[0][0] for file, data in texts.items()]
@@ -138,7 +148,7 @@ def _node(recipe: recipes.Recipe) -> dict[str, Any]:
         **{label: "true" for kind in recipe.kinds for label in (recipe.present, kind.present)},
         **{key: values[0] for key, values in recipe.labels},
     }
-    info = {"architecture": "amd64", "kernelVersion": _KERNEL, "kubeletVersion": "v1.31.0", "osImage": "Linux"}
+    info = {"architecture": "amd64", "kernelVersion": _KERNEL, "kubeletVersion": _KUBELET, "osImage": "Linux"}
     return {"kind": "Node", "metadata": {"name": "node", "labels": labels}, "status": {"nodeInfo": info}}
 
 
@@ -159,14 +169,34 @@ def _example(schema_of: Mapping[str, Any]) -> Any:
     return False if schema_of["type"] == "boolean" else None
 
 
-def _choices(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each value of an enum or a boolean that is not the default."""
+def _choices(spec: Mapping[str, Any], needed: Values) -> Iterator[tuple[str, Any]]:
+    """Yield each value of an enum or a boolean that is neither the default nor `needed`."""
     for name, schema_of in spec.get("parameters", {}).get("properties", {}).items():
-        every: Sequence[Any] = schema_of.get("enum", (False, True) if schema_of["type"] == "boolean" else ())
-        yield from ((name, value) for value in every if value != schema_of.get("default"))
+        every = [value for value in _values(schema_of) if value != needed.get(name, schema_of.get("default"))]
+        yield from ((name, value) for number, value in enumerate(every) if value not in every[:number])
+
+
+def _values(schema_of: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield each value of an enum or a boolean; in a list alone, and in an object beside what that has to have."""
+    if "enum" in schema_of:
+        yield from schema_of["enum"]
+    elif schema_of["type"] == "boolean":
+        yield from (False, True)
+    elif schema_of["type"] == "array" and schema_of.get("minItems", 0) <= 1:
+        yield from ([value] for value in _values(schema_of["items"]))
+    elif schema_of["type"] == "object":
+        fields = schema_of.get("properties", {})
+        others = schema_of.get("additionalProperties")
+        needed = {name: _example(fields[name]) for name in schema_of.get("required", ())}
+        if None in needed.values():
+            return
+        for name, field in (*fields.items(), *([(_ENTRY, others)] if others else [])):
+            yield from ({**schema_of.get("default", {}), **needed, name: value} for value in _values(field))
 
 
 def _alone(spec: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
-    """Return a value, with false for the parameters that exclude it."""
-    lists = spec.get("exclusive", ()) if value is True else ()
-    return {other: False for one in lists if name in one for other in one if other != name} | {name: value}
+    """Return a value, with false for the boolean parameters that exclude it."""
+    fields = spec.get("parameters", {}).get("properties", {})
+    lists = spec.get("exclusive", ()) if value is not False else ()
+    others = {other for one in lists if name in one for other in one if other != name}
+    return {other: False for other in fields if other in others and fields[other]["type"] == "boolean"} | {name: value}

@@ -126,6 +126,10 @@ def kae(draw: random.Random) -> Project:
     return Project(True, {}, policy, {"kubernetesVersion": draw.choice(RELEASES)}, kinds)
 
 
+_AGENT: Mapping[str, Any] = {"name": "agent", "image": "agent"}
+"""The container of a vendor's program."""
+
+
 def lab(draw: random.Random) -> Project:
     """Return a project with a DevicePolicy and its recipe."""
     modules = [
@@ -152,6 +156,11 @@ def lab(draw: random.Random) -> Project:
     }
     if draw.random() < 0.8:
         recipe["driver"]["files"] = [{"from": "/opt/user/a", "to": "/opt/lab/a"}]
+    if draw.random() < 0.5:
+        recipe["images"]["agent"] = _image("agent")
+        recipe["programs"] = [
+            {"name": "agent", "per": draw.choice(("policy", "pool")), "pod": {"containers": [dict(_AGENT)]}}
+        ]
     source = draw.choice((*("prebuilt",) * 7, "inTree"))
     driver = {"source": {source: {}}, "drain": {"timeoutSeconds": 60}}
     driver["modules"] = [module["name"] for module in modules]
@@ -319,6 +328,26 @@ def _pace(draw: random.Random, project: Project) -> bool:
     return True
 
 
+def _program(draw: random.Random, project: Project) -> bool:
+    """Change a vendor's program: what it is, whether it comes after the driver, and whether it is there."""
+    if not project.recipe.get("programs"):
+        return False
+    (program,) = project.recipe["programs"]
+    match draw.randrange(4):
+        case 0:
+            project.recipe["images"]["agent"]["version"] = f"1.{draw.randrange(1, 9)}"
+        case 1:
+            program["pod"]["containers"] = [{**_AGENT, "args": [f"-v={draw.randrange(9)}"]}]
+        case 2 if "after" in program:
+            del program["after"]
+        case 2:
+            program["after"] = "driver"
+        case _:
+            given = project.policy.setdefault("programs", {}).setdefault("agent", {"enabled": True})
+            given["enabled"] = not given["enabled"]
+    return True
+
+
 def _kernel(draw: random.Random, project: Project) -> bool:
     del draw
     project.kernel = KERNELS[1]
@@ -338,6 +367,7 @@ EDITS: Mapping[str, tuple[Edit, int]] = {
     "virtual functions": (_functions, 18),
     "state, source, policy": (_state, 18),
     "the pace": (_pace, 30),
+    "a program": (_program, 30),
     "a kernel": (_kernel, 18),
 }
 """The edits, each with how often it is made, about as people do."""

@@ -26,7 +26,9 @@ def trial(seed: int, folder: Path) -> campaign.Result:
     repository.mkdir()
     project = draw.choice((projects.kae, projects.lab, projects.lab))(draw)
     for _ in range(draw.randrange(3)):
-        projects.EDITS[draw.choice(("a parameter", "modules to replace", "virtual functions"))][0](draw, project)
+        projects.EDITS[draw.choice(("a parameter", "a program", "modules to replace", "virtual functions"))][0](
+            draw, project
+        )
     first = committed(project, repository)
     if isinstance(first, str):
         return campaign.Result(seed=seed, faults=[f"the first project does not compile: {first}"])
@@ -45,7 +47,7 @@ def trial(seed: int, folder: Path) -> campaign.Result:
 def committed(project: projects.Project, repository: Path) -> hosts.Wanted | str | None:
     """Commit a project and return what its output brings to the node, None for nothing, or why it does not compile."""
     project.write(repository)
-    accepted = ("--accept", "removes-drivers", "--accept", "removes-device-plugins")
+    accepted = [part for what in ("drivers", "device-plugins", "programs") for part in ("--accept", f"removes-{what}")]
     answer = in_process.kae(repository, "compile", "--no-cache", "-q", *accepted)
     if answer.code:
         if (repository / ".git").exists():

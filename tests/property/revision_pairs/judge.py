@@ -101,14 +101,21 @@ def _is_replaced(before: Cluster, after: Cluster, name: Workload) -> bool:
 
 
 def programs(side: Cluster, program: str) -> dict[str, Raw]:
-    """Return the DaemonSet of a program that has a pod on each node: its name, image and config."""
+    """Return the DaemonSet of a program that has a pod on each node: its name, policy, image and config.
+
+    A vendor's program has no config of ours.
+    """
     found: dict[str, Raw] = {}
     for name, nodes in side.nodes.items():
         template = side.workloads[name]["spec"]["template"]
         if template["metadata"]["labels"]["app.kubernetes.io/name"] != program:
             continue
-        config = json.loads(template["metadata"]["annotations"]["device.openfuyao.com/config"])
-        item = {"name": name, "image": template["spec"]["containers"][0]["image"], "config": config}
+        config = json.loads(template["metadata"].get("annotations", {}).get("device.openfuyao.com/config", "{}"))
+        policy = template["metadata"]["labels"]["device.openfuyao.com/policy"]
+        # The files of a recipe's driver are those of another image than the program's.
+        copies = [one for one in template["spec"].get("initContainers", ()) if one["name"].startswith("payload-")]
+        image = (copies or template["spec"]["containers"])[0]["image"]
+        item = {"name": name, "policy": policy, "image": image, "config": config}
         found |= dict.fromkeys(nodes, item)
     return found
 

@@ -58,20 +58,37 @@ SORTS: Mapping[str, edits.Edit] = {
 }
 
 
+SORTS_OF_RECIPES: Mapping[str, edits.Edit] = {
+    name: edit
+    for name, edit in {
+        **edits.MISTAKES_OF_RECIPES,
+        **edits.HARMLESS_OF_RECIPES,
+        "rename a policy": _rename_policy,
+    }.items()
+    # What another match takes is not known before NFD has labelled the nodes anew, and `kae diff` says so.
+    if name not in ("drop a part of a recipe", "match other devices", "rename a recipe")
+}
+"""The same, for a fleet of DevicePolicies of a recipe with vendors' programs."""
+
+
 def trial(seed: int, folder: Path) -> campaign.Result:
-    """Make two commits in an empty folder, and compare what `kae diff` claims with their outputs."""
+    """Make two commits in an empty folder, and compare what `kae diff` claims with their outputs.
+
+    Every second fleet has DevicePolicies of a recipe.
+    """
     draw = random.Random(seed)  # noqa: S311 - trials are drawn again from their seed
-    work, repository = folder / "work", folder / "repository"
+    work, repository, of_recipes = folder / "work", folder / "repository", seed % 2 == 1
+    every = SORTS_OF_RECIPES if of_recipes else SORTS
     work.mkdir()
-    steps.prepared(draw, work)
+    steps.prepared(draw, work, of_recipes=of_recipes)
     shutil.rmtree(work / "output")
     is_canonical = draw.random() < 0.7
     committed(work, repository, folder / "before", is_canonical=is_canonical)
     before = _clusters(work, folder / "before")
     for _ in range(_TRIES):
         kept = steps.documents(work)
-        sorts = draw.sample(sorted(SORTS), draw.randrange(1, _EDITS + 1))
-        made = [SORTS[sort](draw, work) for sort in sorts]
+        sorts = draw.sample(sorted(every), draw.randrange(1, _EDITS + 1))
+        made = [every[sort](draw, work) for sort in sorts]
         if any(made) and committed(work, repository, folder / "after", is_canonical=is_canonical):
             after = _clusters(work, folder / "after")
             answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
@@ -95,9 +112,10 @@ def committed(work: Path, repository: Path, output: Path, *, is_canonical: bool)
 
 def brought(work: Path, repository: Path, *, is_canonical: bool) -> bool:
     """Copy the documents, with inventories as `kae inventory` writes them where they are canonical and can be read."""
-    for name in ("policies", "inventory"):
+    for name in ("policies", "recipes", "inventory"):
         shutil.rmtree(repository / name, ignore_errors=True)
-        shutil.copytree(work / name, repository / name)
+        if (work / name).exists():
+            shutil.copytree(work / name, repository / name)
     for path in (repository / "inventory").glob("*.json") if is_canonical else ():
         if not path.read_text().strip().startswith("{"):
             return False
@@ -143,35 +161,66 @@ def disagreements(
 
 
 def _on_nodes(name: str, effects: list[Any], was: judge.Cluster, now: judge.Cluster) -> Iterator[str]:
+    every = effects
+    recipes = {effect["recipe"] for effect in effects if "recipe" in effect}
+    if recipes:
+        # Of nodes that come and go it tells as of KAE's too, of which this fleet has no policy.
+        others = [effect for effect in effects if "recipe" not in effect]
+        effects = [effect for effect in effects if "recipe" in effect]
+        if len(recipes) > 1 or any(effect[side] and effect[side]["policy"] for effect in others for side in _SIDES):
+            yield f"{name}: a fleet of one recipe has effects of others"
     by_node = {node: effect for effect in effects for node in effect["nodes"]}
     if len(by_node) != sum(len(effect["nodes"]) for effect in effects):
         yield f"{name}: a node has two effects"
-    for program, field, pod in (
-        ("kae-driver", "driver", "driverPod"),
-        ("kae-device-plugin", "devicePlugin", "devicePluginPod"),
-    ):
-        fates = {node: effect[pod] for node, effect in by_node.items() if effect[pod]}
-        yield from _compared(f"{name}: {pod}", fates, judge.fates(was, now, program))
-        for side, known in (("before", was), ("after", now)):
+    for program in _programs(was, now):
+        part = program.partition("-")[2]
+        field, pod = _FIELDS.get(part, ("programs", "programPods"))
+        fates = {node: _of(effect, pod, part) for node, effect in by_node.items()}
+        real_fates = judge.fates(was, now, program)
+        yield from _compared(f"{name}: {pod} {part}", {node: fate for node, fate in fates.items() if fate}, real_fates)
+        for side, known in zip(_SIDES, (was, now), strict=True):
             real = judge.programs(known, program)
-            images = {node: effect[side][field] for node, effect in by_node.items() if effect[side]}
+            images = {node: _of(effect[side], field, part) for node, effect in by_node.items() if effect[side]}
             yield from _compared(
                 f"{name}: {field} {side}",
                 {node: image for node, image in images.items() if image},
                 {node: item["image"] for node, item in real.items() if node in by_node},
             )
             owners = {node: effect[side]["policy"] for node, effect in by_node.items() if effect[side]}
-            policies = {node: item["config"]["policy"] for node, item in real.items() if node in owners}
+            policies = {node: item["policy"] for node, item in real.items() if node in owners}
             yield from _compared(f"{name}: policy {side}", {node: owners[node] for node in policies}, policies)
-            if program == "kae-driver":
+            if part == "driver":
                 pools = {node: effect[side]["pool"] for node, effect in by_node.items() if effect[side]}
                 placed = {node: item["config"]["pool"] for node, item in real.items() if node in pools}
-                yield from _compared(f"{name}: pool {side}", {n: p for n, p in pools.items() if p}, placed)
-    for side, named, known_nodes in (
-        ("joins", {n for n, e in by_node.items() if not e["before"]}, now.known - was.known),
-        ("leaves", {n for n, e in by_node.items() if not e["after"]}, was.known - now.known),
-    ):
-        yield from _compared(f"{name}: {side}", named, set(known_nodes))
+                # A program has pools too, where no driver is.
+                claimed = {
+                    n: p for n, p in pools.items() if p and (n in placed or not by_node[n][side].get("programs"))
+                }
+                yield from _compared(f"{name}: pool {side}", claimed, placed)
+    for side, word, moved in (("before", "joins", now.known - was.known), ("after", "leaves", was.known - now.known)):
+        named = {node for effect in every if not effect[side] for node in effect["nodes"]}
+        yield from _compared(f"{name}: {word}", named, set(moved))
+
+
+_SIDES = ("before", "after")
+_FIELDS = {"driver": ("driver", "driverPod"), "device-plugin": ("devicePlugin", "devicePluginPod")}
+
+
+def _programs(was: judge.Cluster, now: judge.Cluster) -> list[str]:
+    """Return the names of all programs of nodes, ours of each recipe and those of vendors."""
+    found = {
+        item["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"]
+        for side in (was, now)
+        for (kind, _, _), item in side.workloads.items()
+        if kind == "DaemonSet"
+        if "device.openfuyao.com/policy" in item["spec"]["template"]["metadata"]["labels"]
+    }
+    return sorted(found)
+
+
+def _of(claims: Any, field: str, part: str) -> Any:
+    """Return what an effect or a placement claims of a program."""
+    return claims.get(field, {}).get(part) if field in ("programs", "programPods") else claims[field]
 
 
 def _compared(what: str, claimed: Any, real: Any) -> Iterator[str]:

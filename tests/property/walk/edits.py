@@ -75,11 +75,12 @@ def _relabel(draw: random.Random, folder: Path) -> bool:
 
 
 def _opt_out(draw: random.Random, folder: Path) -> bool:
-    domain = f"openfuyao.com/{files.recipe(folder)}"
+    recipe = files.recipe(folder)
+    parts = ("driver", "device-plugin", *(() if recipe == "kae" else recipes.PROGRAMS))
 
     def edit(nodes: list[dict[str, Any]]) -> None:
         for node in files.some(draw, nodes):
-            node["metadata"]["labels"][f"{domain}.deploy.{draw.choice(('driver', 'device-plugin'))}"] = "false"
+            node["metadata"]["labels"][f"openfuyao.com/{recipe}.deploy.{draw.choice(parts)}"] = "false"
 
     return files.nodes(draw, folder, edit)
 
@@ -218,7 +219,7 @@ def _join(draw: random.Random, folder: Path) -> bool:
 
 def _bump(draw: random.Random, folder: Path) -> bool:
     def edit(spec: dict[str, Any]) -> None:
-        component = draw.choice(("driver", "devicePlugin"))
+        component = draw.choice(("driver", "devicePlugin", *(recipes.PROGRAMS if "recipe" in spec else ())))
         recipes.set_version(spec, component, f"2.{draw.randrange(10)}.{draw.randrange(10)}")
 
     return files.policy(draw, folder, edit)
@@ -354,6 +355,101 @@ def _bump_recipe(draw: random.Random, folder: Path) -> bool:
     return files.document(files.one(draw, files.recipes(folder)), edit)
 
 
+def _drop_program(draw: random.Random, folder: Path) -> bool:
+    """Drop a program from a recipe, mostly with what policies say of it."""
+    path, gone = files.one(draw, files.recipes(folder)), set[str]()
+
+    def edit(spec: dict[str, Any]) -> None:
+        programs = spec["programs"]
+        program = draw.choice(programs)
+        programs.remove(program)
+        gone.add(program["name"])
+        if program.get("offers"):
+            spec.pop("admission", None)
+        else:  # A parameter of a recipe stands in some field.
+            spec.pop("parameters", None)
+
+    if not path or "\n  programs:\n" not in path.read_text() or not files.document(path, edit):
+        return False
+    if draw.random() < 0.8:
+        for each in files.policies(folder):
+            files.document(each, lambda spec: [spec.get("programs", {}).pop(name, None) for name in gone])
+            files.document(each, lambda spec: spec.pop("values", None))
+    return True
+
+
+def _change_program(draw: random.Random, folder: Path) -> bool:
+    """Have a program run elsewhere, or on a condition."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        program = draw.choice(spec["programs"])
+        match draw.randrange(4):
+            case 0:
+                program["architectures"] = [draw.choice(("amd64", "arm64"))]
+            case 1:
+                program["when"] = {"export": False}
+            case 2:
+                program["per"] = draw.choice(("policy", "pool"))
+            case _:
+                program["name"] = f"{program['name']}-2"
+
+    return files.document(files.one(draw, files.recipes(folder)), edit)
+
+
+def _switch_program(draw: random.Random, folder: Path) -> bool:
+    def edit(spec: dict[str, Any]) -> None:
+        match draw.randrange(3):
+            case 0:
+                spec.setdefault("programs", {})[draw.choice(recipes.PROGRAMS)] = {"enabled": False}
+            case 1:
+                spec.setdefault("values", {})["export"] = False
+            case _:
+                groups = recipes.paced(spec).get("rollout", {})
+                for group in (*groups.get("waves", ()), *groups.get("frozen", ())):
+                    group.setdefault("values", {})["export"] = False
+
+    return files.policy(draw, folder, edit)
+
+
+def _drop_admission(draw: random.Random, folder: Path) -> bool:
+    return files.document(files.one(draw, files.recipes(folder)), lambda spec: spec.pop("admission"))
+
+
+def _repod(draw: random.Random, folder: Path) -> bool:
+    """Change the pod of a program."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        container = draw.choice(spec["programs"])["pod"]["containers"][0]
+        # A parameter of a recipe stands in some field.
+        kept = [argument for argument in container.get("args", ()) if "$" in argument]
+        container["args"] = [*kept, f"-v={draw.randrange(9)}"]
+
+    return files.document(files.one(draw, files.recipes(folder)), edit)
+
+
+def _level(draw: random.Random, folder: Path) -> bool:
+    """Set a value of a policy, or of its waves alone."""
+    level = draw.randrange(10)
+
+    def edit(spec: dict[str, Any]) -> None:
+        waves = recipes.paced(spec).get("rollout", {}).get("waves", ())
+        for one in draw.choice(([spec], waves)):
+            one.setdefault("values", {})["level"] = level
+
+    return files.policy(draw, folder, edit)
+
+
+def _wave_of_program(draw: random.Random, folder: Path) -> bool:
+    name = f"wave-{draw.randrange(100)}"
+
+    def edit(spec: dict[str, Any]) -> None:
+        waves = recipes.paced(spec).setdefault("rollout", {}).setdefault("waves", [])
+        images = {"exporter": {"version": f"3.{draw.randrange(10)}.0"}}
+        waves[:] = [one for one in waves if "clusters" in one] + [{"name": name, "percent": 10, "images": images}]
+
+    return files.policy(draw, folder, edit)
+
+
 MISTAKES: Mapping[str, Edit] = {
     "delete a file": _delete,
     "rename a file": _rename,
@@ -388,10 +484,20 @@ HARMLESS: Mapping[str, Edit] = {
 
 MISTAKES_OF_RECIPES: Mapping[str, Edit] = {
     **MISTAKES,
+    "change a program": _change_program,
     "drop a component of a recipe": _drop_component,
+    "drop a program": _drop_program,
+    "drop what the API server adds": _drop_admission,
     "drop a part of a recipe": _drop_part,
     "match other devices": _rematch,
     "rename a recipe": _rename_recipe,
+    "switch a program off": _switch_program,
 }
-HARMLESS_OF_RECIPES: Mapping[str, Edit] = {**HARMLESS, "change a recipe's versions": _bump_recipe}
+HARMLESS_OF_RECIPES: Mapping[str, Edit] = {
+    **HARMLESS,
+    "add a wave of a program": _wave_of_program,
+    "change a program's pod": _repod,
+    "change a recipe's versions": _bump_recipe,
+    "change a value": _level,
+}
 """The same, for a fleet of DevicePolicies."""

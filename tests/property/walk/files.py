@@ -74,7 +74,7 @@ def document(path: Path | None, edit: Callable[[dict[str, Any]], object]) -> boo
         return False
     try:
         edit(data["spec"])
-    except (AttributeError, TypeError):  # A field of it has lost its value.
+    except (AttributeError, LookupError, TypeError):  # A field of it is gone, or has lost its value.
         return False
     path.write_text(dumped(data))
     return True

@@ -17,13 +17,19 @@ import yaml
 from tests.property import daemonset_controller as controller
 from tests.property import matcher, nfd_rules
 from tests.property.fleets import machines
+from tests.property.walk import recipes
 
 Raw = Mapping[str, Any]
 
 LIMIT = 20
 """A component may leave this share of a policy's nodes, in percent, or one node."""
 
-_COMPONENTS = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
+_COMPONENTS = {
+    "driver": "removes-drivers",
+    "device-plugin": "removes-device-plugins",
+    **{f"{name}{number}": "removes-programs" for name in recipes.PROGRAMS for number in ("", "-2", "-2-2")},
+}
+PROGRAMS = frozenset(name for name, code in _COMPONENTS.items() if code == "removes-programs")
 _DOMAIN = re.compile(r"openfuyao\.com/[a-z0-9-]+\.(?!deploy\.)")
 """The beginning of the labels that rules of KAE and of recipes give nodes."""
 _OF_ONE_KERNEL = re.compile("--[0-9a-f]{8}$")
@@ -39,6 +45,8 @@ class Output:
     daemon_sets: Mapping[str, tuple[Raw, ...]] = field(default_factory=dict)
     """By component."""
     namespaces: frozenset[str] = frozenset()
+    admission: frozenset[str] = frozenset()
+    """The names of the policies by which the API server adds to pods."""
     protected: Mapping[str, bool] = field(default_factory=dict)
     """By kind and name, whether an engine leaves the object when the output loses it."""
 
@@ -95,6 +103,7 @@ def _output(folder: Path) -> Output:
         rules=tuple(found["NodeFeatureRule"]),
         daemon_sets={name: tuple(found[name]) for name in _COMPONENTS},
         namespaces=frozenset(name for name in namespaces if name),
+        admission=frozenset(item["metadata"]["name"] for item in found["MutatingAdmissionPolicy"]),
         protected=protected,
     )
 
@@ -129,12 +138,13 @@ def placed(output: Output, nodes: Sequence[Raw], component: str) -> dict[str, Pl
 
 def _placed(item: Raw, component: str) -> Placed:
     template = item["spec"]["template"]
-    config = json.loads(template["metadata"]["annotations"]["device.openfuyao.com/config"])
+    # A vendor's program has no config of ours.
+    config = json.loads(template["metadata"].get("annotations", {}).get("device.openfuyao.com/config", "{}"))
     # The files of a recipe's driver are those of other images than the program's.
     copies = [one for one in template["spec"].get("initContainers", ()) if one["name"].startswith("payload-")]
     containers = copies or template["spec"]["containers"][:1]
     return Placed(
-        owner=Owner(_recipe(item, component), config["policy"]),
+        owner=Owner(_recipe(item, component), template["metadata"]["labels"]["device.openfuyao.com/policy"]),
         versions=tuple(one["image"].rpartition(":")[2] for one in containers),
         absent=config.get("state") == "Absent",
     )
@@ -273,7 +283,7 @@ def _rest(cluster: str, before: State, after: State) -> Iterator[str]:
 
 def _thaws(cluster: str, before: State, after: State) -> Iterator[str]:
     """Yield the policies whose frozen nodes lose their version, although nobody has edited their entry."""
-    was, now = (placed(state.output, after.nodes, "driver") for state in (before, after))
+    pods = {part: [placed(state.output, after.nodes, part) for state in (before, after)] for part in _COMPONENTS}
     known = {node["metadata"]["name"] for node in after.nodes}
     for policy, spec in before.policies.items():
         for group in _frozen(spec):
@@ -281,8 +291,16 @@ def _thaws(cluster: str, before: State, after: State) -> Iterator[str]:
                 continue
             listed = _listed(after.output, policy, group["name"])
             for name in _listed(before.output, policy, group["name"]):
+                was, now = pods["driver"]
                 is_lost = _is_thawed(was.get(name), now.get(name)) if name in known else name not in listed
-                if is_lost:
+                # What no entry says of a program is not frozen: it changes with its policy, and only a node that
+                # leaves the group may lose what the entry says.
+                lost = (
+                    name in now and name in was and _is_thawed(was[name], now[name])
+                    for part, (was, now) in pods.items()
+                    if part in PROGRAMS and name not in listed
+                )
+                if is_lost or any(lost):
                     yield f"thaws-nodes:{cluster}/{policy}"
 
 

@@ -12,22 +12,34 @@ from tests.property.walk import files
 Raw = Mapping[str, Any]
 
 _NAME = "kunpeng"
-_IMAGES = {"driver": "modules", "devicePlugin": "plugin"}
+PROGRAMS = ("exporter", "agent")
+"""Vendors' programs: the first one is of pools, the other of policies."""
+
+_OURS = {"driver": "modules", "devicePlugin": "plugin"}
+_IMAGES = _OURS | {name: name for name in PROGRAMS}
 """The images whose versions are those of the components."""
 
 _KINDS = [
     {"kind": kind, "vendor": "19e5", "devices": [physical], "virtual": [virtual]}
     for kind, (physical, virtual) in machines.IDS.items()
 ]
+_MARK = 'Object{metadata: Object.metadata{annotations: {"agent.example.com/mark": "1"}}}'
 _SPEC: Raw = {
     "title": "The devices of KAE",
     "match": {"pci": _KINDS},
+    "parameters": {
+        "properties": {
+            "export": {"type": "boolean", "default": True},
+            "level": {"type": "integer", "minimum": 0, "maximum": 9, "default": 1},
+        }
+    },
     "images": {
         name: {"image": image, "version": "1.0.0"}
         for name, image in (
             ("installer", "kunpeng-installer"),
             ("modules", "kunpeng-modules"),
             ("plugin", "kae-device-plugin"),
+            *((name, f"kunpeng-{name}") for name in PROGRAMS),
         )
     },
     "driver": {
@@ -45,6 +57,27 @@ _SPEC: Raw = {
         "image": "plugin",
         "resources": [{"name": f"example.com/{kind}", "class": "uacce", "kind": kind} for kind in machines.IDS],
     },
+    "programs": [
+        {
+            "name": "exporter",
+            "per": "pool",
+            "when": {"export": True},
+            "pod": {"containers": [{"name": "exporter", "image": "exporter", "args": ["-level=${values.level}"]}]},
+        },
+        {
+            "name": "agent",
+            "offers": ["agent.example.com/unit"],
+            "pod": {"containers": [{"name": "agent", "image": "agent"}]},
+        },
+    ],
+    "admission": [
+        {
+            "name": "mark",
+            "title": "A pod with agent.example.com/unit has its annotation",
+            "resources": ["agent.example.com/unit"],
+            "mutations": [{"applyConfiguration": _MARK}],
+        }
+    ],
 }
 
 
@@ -58,6 +91,8 @@ def rewrite(folder: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(files.dumped(documents.document("Recipe", _NAME, dict(_SPEC)), flow=None))
     label(folder, "kae", _NAME)
+    for cluster in folder.glob("policies/clusters/*.yaml"):
+        files.document(cluster, lambda spec: spec.update(kubernetesVersion="1.36"))
 
 
 def label(folder: Path, before: str, after: str) -> None:
@@ -73,11 +108,12 @@ def _device_policy(given: Raw) -> dict[str, Any]:
     return {
         "recipe": _NAME,
         **{key: given[key] for key in ("clusters", "default", "nodeSelector", "daemonSets") if key in given},
-        "images": {_IMAGES[part]: {"version": given[part]["version"]} for part in _IMAGES if "version" in given[part]},
+        "images": {_OURS[part]: {"version": given[part]["version"]} for part in _OURS if "version" in given[part]},
         "driver": {key: driver[key] for key in ("enabled", "metrics", "drain") if key in driver},
         "devicePlugin": {key: plugin[key] for key in ("metrics", "resources", "allocationPolicy") if key in plugin},
         "kernelMappings": [_layer(mapping) for mapping in driver.get("kernelMappings", ())],
         "rollout": {**rollout, **groups},
+        "programs": {"agent": {"maxUnavailable": 2}},
     }
 
 

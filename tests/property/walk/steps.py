@@ -16,7 +16,10 @@ from tests.property import campaign, matcher
 from tests.property.walk import edits, files, judge, recipes
 
 ROOT = Path(__file__).parents[3]
-_BEHIND = ("thaws-nodes", "removes-drivers", "removes-device-plugins", "moves-namespace", "drops-protection")
+_BEHIND = (
+    *("thaws-nodes", "removes-drivers", "removes-device-plugins", "removes-programs", "moves-namespace"),
+    "drops-protection",
+)
 LENGTH = 25
 """Edits from the example fleet on; then the next walk begins."""
 
@@ -228,6 +231,8 @@ def _compared(
         removals |= verdict.removals
         allowed |= verdict.allowed
         silent |= {f"a smaller loss of {policy}" for policy in verdict.left_out if f"'{policy}'" not in said.text}
+        kept = after[cluster].output.admission if cluster in after else frozenset()
+        silent |= {f"the loss of {name}" for name in state.output.admission - kept if f'"{name}"' not in said.text}
     # An inventory of no bytes is refused before anything is compiled.
     early = {scope.partition(":")[2] for scope in said.removals if scope.startswith("inventory-empty:")} & empty
     removals |= {f"inventory-empty:{cluster}" for cluster in early}
