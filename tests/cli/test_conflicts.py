@@ -11,6 +11,8 @@ from tests import in_process, project
 from tests.cli.answers import refused, told, warned
 from tests.property.merges import pairs
 
+pytestmark = pytest.mark.long
+
 HEAD = "apiVersion: device.openfuyao.com/v1alpha1\n"
 EAST = f'{HEAD}kind: KAECluster\nmetadata:\n  name: east\nspec:\n  kubernetesVersion: "1.31"\n'
 INDEX = "output/east/index.json"

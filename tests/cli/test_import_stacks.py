@@ -8,6 +8,8 @@ import pytest
 from tests import in_process, project
 from tests.cli.answers import told
 
+pytestmark = pytest.mark.long
+
 CASES = Path(__file__).parent / "imports"
 
 

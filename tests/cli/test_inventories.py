@@ -9,6 +9,8 @@ import yaml
 from tests import builders, in_process, project
 from tests.cli.jobs import World, inventory
 
+pytestmark = pytest.mark.long
+
 Files = dict[str, str]
 
 

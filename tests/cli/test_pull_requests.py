@@ -17,6 +17,8 @@ from tests import in_process, project
 from tests.cli import jobs
 from tests.cli.jobs import ACTIONS, World, commands
 
+pytestmark = pytest.mark.long
+
 POLICY = "policies/policy.yaml"
 DRIVER = "output/default/driver/daemonset-kae-driver-kae--rest.yaml"
 

@@ -17,6 +17,8 @@ from tests.cli import jobs, sharded
 from tests.cli.answers import refused
 from tests.cli.jobs import ACTIONS, World, commands, inventory
 
+pytestmark = pytest.mark.long
+
 COUNT = 3
 ACCEPTED = "Kae-Accept: removes-drivers\nKae-Accept: removes-device-plugins"
 SHARDS = tuple(f"{index}/{COUNT}" for index in range(COUNT))

@@ -12,6 +12,8 @@ from tests import in_process, project
 from tests.cli import fleet
 from tests.cli.answers import refused
 
+pytestmark = pytest.mark.long
+
 NORTH = fleet.EAST.replace("east", "north")
 NOWHERE = (
     fleet.POLICY.replace("name: tls", "name: nowhere")

@@ -15,6 +15,8 @@ from tests.cli import codehosts, diffs
 from tests.cli.answers import told
 from tests.cli.jobs import ACTIONS, World
 
+pytestmark = pytest.mark.long
+
 A, B = "fleets/a", "fleets-a"
 """Two projects, whose names are the same without what an artifact's name cannot hold."""
 GITOPS = "  gitops:\n    engine: argocd\n    repository: {url: https://git.example.com/platform/all.git}\n"

@@ -22,6 +22,8 @@ from tests import builders, in_process
 from tests.cli import fleet, jobs, livecluster
 from tests.kube import containers
 
+pytestmark = pytest.mark.long
+
 SECRET = "hunter2hunter2"  # noqa: S105 - planted
 DRIVER, PLUGIN = "kae-driver-tls", "kae-device-plugin-tls"
 NODE = "kp920-01"

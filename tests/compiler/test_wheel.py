@@ -13,6 +13,8 @@ import pytest
 from tests import revisions
 from tests.cli import fleet
 
+pytestmark = pytest.mark.long
+
 _READ = ("LICENSE", "README.md", "ci", "compiler", "pyproject.toml", "runtime", "schemas", "templates")
 """What the build reads."""
 

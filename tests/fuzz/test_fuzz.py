@@ -9,6 +9,8 @@ from compiler import pipeline
 from tests import effort, in_process, project
 from tests.fuzz import corpus, mutants, trial
 
+pytestmark = pytest.mark.long
+
 SEED = 20
 EACH = 40
 

@@ -13,7 +13,7 @@ from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 HPRES = (incidents.HPRE, "0000:b9:00.0")
 ZIP = "0000:75:00.0"

@@ -14,7 +14,7 @@ from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 
-pytestmark = pytest.mark.usefixtures("crashed")
+pytestmark = [pytest.mark.usefixtures("crashed"), pytest.mark.long]
 
 DOWN = "The host went down during the change to the driver 2.0.2."
 BACK = (

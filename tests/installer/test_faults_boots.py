@@ -10,7 +10,7 @@ from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 OTHER = settings.OTHER_KERNEL
 

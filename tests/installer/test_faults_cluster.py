@@ -12,7 +12,7 @@ from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 POD = incidents.POD
 

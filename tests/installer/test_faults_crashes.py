@@ -15,7 +15,7 @@ from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 
 def cut(machine: Machine, job: Job, step: str) -> None:

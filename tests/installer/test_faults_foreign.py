@@ -7,6 +7,8 @@ from tests.installer import homes, incidents, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
+pytestmark = pytest.mark.long
+
 BACK = "The host is back in its previous state."
 BY_HAND = 'SUBSYSTEM=="uacce", GROUP="kaegroup", MODE="0660"\n'
 FOREIGN = "options hisi_hpre uacce_mode=2 pf_q_num=512 vfs_num=2\n"

@@ -14,7 +14,7 @@ from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 POD = incidents.POD
 BUDGET = "shop/checkout-budget"

@@ -6,7 +6,7 @@ from tests.installer import homes, incidents, modulefiles, settings
 from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 BACK = "The host is back in its previous state."
 STRANGER = "etc/modprobe.d/zz-tuning.conf"

@@ -13,7 +13,7 @@ from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 
 def keep_from_writing(machine: Machine) -> Path:

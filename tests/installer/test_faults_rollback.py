@@ -12,7 +12,7 @@ from tests.installer.incidents import Crew, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 
-pytestmark = pytest.mark.usefixtures("installed")
+pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.long]
 
 BACK = "The host is back in its previous state."
 NOT_BACK = "The previous driver cannot be restored:"

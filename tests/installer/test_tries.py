@@ -18,6 +18,8 @@ from tests.installer.incidents import Crew, Job, Users
 from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 
+pytestmark = pytest.mark.long
+
 NO_MODULES = f"The image holds no modules for the running kernel {machines.KERNEL}; it has: none."
 
 

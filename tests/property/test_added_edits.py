@@ -6,6 +6,8 @@ from compiler.checks.risks import change
 from tests import effort
 from tests.property.added_edits import trial
 
+pytestmark = pytest.mark.long
+
 SEEDS = effort.examples(gate=3, long=150)
 
 

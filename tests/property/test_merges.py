@@ -6,6 +6,8 @@ import pytest
 
 from tests.property.merges import pairs
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     "seed",

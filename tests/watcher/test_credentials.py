@@ -13,6 +13,8 @@ from runtime import errors, process
 from tests.watcher import remotes, servers
 from watcher.git import credentials, git, repository
 
+pytestmark = pytest.mark.long
+
 TOKEN = "hunter2-very-secret"  # noqa: S105 - a test's
 
 

@@ -12,6 +12,8 @@ from runtime import errors, process
 from tests.watcher import remotes, servers
 from watcher.git import git, repository
 
+pytestmark = pytest.mark.long
+
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
 
