@@ -49,7 +49,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """The frozen group, the wave or `rest`; None in a policy without groups."""
     group_sort: Literal["frozen", "wave", "rest"] | None
     driver: str | None
-    """The image of its driver installer."""
+    """The image of its driver installer; of a recipe, the one whose version is that of the driver."""
     version: str | None
     state: Literal["Present", "Absent"] | None
     device_plugin: str | None

@@ -79,7 +79,7 @@ def _kind(kind: Mapping[str, Any]) -> str:
 
 def excluded(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each list of parameters that exclude each other."""
-    return (f"at most one is true: {wording.listed(own)}" for own in spec.get("exclusive", ()))
+    return (f"at most one is set: {wording.listed(own)}" for own in spec.get("exclusive", ()))
 
 
 def parameters(spec: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -419,7 +419,7 @@ def test_what_a_recipe_shows_names_its_fields_and_what_its_pods_may_do(fleet: Pa
         "onload: OpenOnload",
         "nodes: sfc (PCI vendor 1924, class 0200)",
         "maxPods integer 1..1000 100 Pods of a node that may use Onload.",
-        "at most one is true: setPreload and mountOnload",
+        "at most one is set: setPreload and mountOnload",
         "driver-installer cr.openfuyao.cn/openfuyao/kae-driver-installer:latest",
         "user docker.io/onload/onload-user:8.1.2.26-ubi8",
         "sfc - sfc optional, network",
