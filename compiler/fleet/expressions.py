@@ -2,7 +2,8 @@
 
 The API server does not check which fields an apply configuration sets (initializers are "insufficiently type checked",
 patch/smd.go of its mutating plugin), so what is not allowed here would take effect, privileged containers too. Types
-and fields are those of a list, and a map stands in few places: nothing else can become a part of the pod.
+and fields are those of a list, a map stands in few places, and what has fields is written out: a value that comes from
+elsewhere, as of an annotation or of url().getQuery(), could have any of them.
 """
 
 import re
@@ -84,6 +85,9 @@ def read(expression: str, *, sets: bool = True) -> Iterator[Fault | Set]:
     if bad is not None:
         yield Fault(f"{bad.text!r} is no token of CEL that is read here.", "Write the expression without it.")
         return
+    if sets and not _is_written(tokens):
+        yield Fault("A mutation is no Object that is written out.", _WRITE)
+        return
     # The openers around a token: the type of an Object, or `{` of a map, with the field that they are in.
     around: list[tuple[str, str]] = []
     index = 0
@@ -123,6 +127,57 @@ def _made(tokens: Sequence[_Token], end: int, name: str, *, sets: bool) -> list[
         return [Fault("Only a mutation makes an Object.")]
     is_made = name in FIELDS and end < len(tokens) and tokens[end].text == "{"
     return [] if is_made else [Fault(f"An expression may not make '{name}'.")]
+
+
+_WRITE = "Write Objects, lists and maps themselves, joined by `? :`, `+` and `map` alone: others may have any field."
+
+
+def _is_written(tokens: Sequence[_Token]) -> bool:
+    """Return whether every value that an expression can have is an Object, a list or a map that stands in it."""
+    if len(found := _parts(tokens, "?")) > 1:
+        branches = _parts(tokens[len(found[0]) + 1 :], ":", opener="?")
+        return len(branches) == 2 and all(map(_is_written, branches))
+    if len(found := _parts(tokens, "+")) > 1:
+        return all(map(_is_written, found))
+    if not tokens or tokens[-1].text not in _CLOSE:
+        return False
+    begin = next(index for index in range(len(tokens)) if tokens[index].text in _OPEN)
+    if len(_parts(tokens[begin + 1 :], "")[0]) + begin + 2 == len(tokens):  # One pair of brackets, up to the end.
+        inner, head = tokens[begin + 1 : -1], [token.text for token in tokens[:begin]]
+        if tokens[begin].text == "{":
+            return not head or head[0] == "Object"
+        if not head:
+            return all(map(_is_written, _parts(inner, ","))) or (tokens[begin].text == "[" and not inner)
+    last = next(index for index in reversed(range(len(tokens))) if _ends(tokens, index))
+    arguments = _parts(tokens[last + 1 :], ",")
+    is_map = [token.text for token in tokens[max(0, last - 2) : last]] == [".", "map"]
+    return is_map and len(arguments) > 1 and _is_written(arguments[-1])
+
+
+def _ends(tokens: Sequence[_Token], index: int) -> bool:
+    """Return whether the bracket at a token is closed by the last token."""
+    return tokens[index].text in _OPEN and len(_parts(tokens[index + 1 :], "")[0]) == len(tokens) - index - 2
+
+
+def _parts(tokens: Sequence[_Token], sign: str, *, opener: str = "") -> list[Sequence[_Token]]:
+    """Return the parts of tokens between signs outside of brackets, up to the bracket that closes those around them.
+
+    A sign after an `opener` belongs to that one.
+    """
+    found: list[Sequence[_Token]] = []
+    begin = depth = open_signs = 0
+    for index, token in enumerate(tokens):
+        depth += (token.text in _OPEN) - (token.text in _CLOSE)
+        if depth < 0:
+            return [*found, tokens[begin:index]]
+        if depth == 0 and opener and token.text == opener:
+            open_signs += 1
+        elif depth == 0 and token.text == sign and open_signs:
+            open_signs -= 1
+        elif depth == 0 and token.text == sign and token.text not in _CLOSE:
+            found.append(tokens[begin:index])
+            begin = index + 1
+    return [*found, tokens[begin:]]
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -170,6 +225,8 @@ def _key(tokens: Sequence[_Token], index: int, around: Sequence[tuple[str, str]]
     if token.text not in FIELDS[opener] or not is_key:
         return [Fault(f"An expression may not set '{token.text}' of {opener}.")]
     inner = f"{opener}.{token.text}"
+    if (inner in FIELDS or token.text in _MAPS) and not _is_written(_parts(tokens[index + 2 :], ",")[0]):
+        return [Fault(f"The value of '{token.text}' is not written out.", _WRITE)]
     if opener == "Object.spec.volumes.hostPath" and token.text == "path":
         path = tokens[index + 2] if index + 2 < len(tokens) else token
         end = tokens[index + 3].text if index + 3 < len(tokens) else ""

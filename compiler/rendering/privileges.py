@@ -448,7 +448,15 @@ def _of_container(container: Object, of_pod: Object, annotations: Mapping[str, s
         ("is privileged", is_privileged, f"privileged: {name}"),
         ("runs as root", settings.get("runAsUser") == 0, ""),
         # The kubelet allows it unless the container says otherwise.
-        ("may gain more privileges than its parent", is_privileged or own.get("allowPrivilegeEscalation", True), ""),
+        (
+            "may gain more privileges than its parent",
+            is_privileged or own.get("allowPrivilegeEscalation", True),
+            "" if is_privileged else f"allowPrivilegeEscalation: {name}",
+        ),
+        *(
+            (f"has SELinux {key} {value}", True, f"seLinux: {key} {value}")
+            for key, value in sorted(settings.get("seLinuxOptions", {}).items())
+        ),
         ("has no seccomp profile", settings.get("seccompProfile", {}).get("type", "Unconfined") == "Unconfined", ""),
         ("has no AppArmor profile (unconfined)", str(profile).lower() == "unconfined", ""),
         *(

@@ -103,7 +103,8 @@ def read(host: chroot.Host, settings: driver_config.Config) -> HostState:
 
 def _read(host: chroot.Host, settings: driver_config.Config) -> HostState:
     running, known, said = kernel(host), record.read(host), text(host, host.own.rule) or ""
-    host.nearest(host.own.modules(running))
+    for folder in (host.own.modules(running), *([paths.OPT] if known.has_libraries else ())):
+        host.nearest(folder)
     names = modules(host, settings, known)
     elsewhere = tuple(_options_elsewhere(host))  # Before any program of the host: where one hangs, this tells why.
     files = kmod.chosen(host, running, names)

@@ -139,6 +139,11 @@ class Record(_Kept, frozen=True, kw_only=True):
     attempt: FailedTry | None = None
 
     @property
+    def has_libraries(self) -> bool:
+        """True where the driver that is installed, or that a change is to restore, has user-space files."""
+        return any(one and one.libraries for one in (self.installed, self.change and self.change.kept))
+
+    @property
     def halts(self) -> bool:
         """True when this host's driver failed under a Lease, which it keeps, as others would load the same driver."""
         last = self.attempt

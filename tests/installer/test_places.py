@@ -90,11 +90,11 @@ def test_a_folder_that_is_a_link_to_what_is_not_there_begins_no_change(tmp_path:
     places.check(host, [places.Place("/etc/modprobe.d")], grows=False)
 
 
-@pytest.mark.parametrize("place", ["var/lib/kae", "lib/modules"])
+@pytest.mark.parametrize("place", ["var/lib/kae", "lib/modules", "opt"])
 def test_a_folder_that_is_a_link_to_what_is_not_there_is_no_empty_one(machine: Machine, place: str) -> None:
+    settings.installed(machine, machine.image("2.0.1"))
     # As of a disk that is not mounted: the driver in it is ours, and neither another's nor gone.
     folder = machine.root / place
-    folder.mkdir(parents=True, exist_ok=True)
     folder.rename(folder.with_name("aside"))
     folder.symlink_to(f"/data/{folder.name}")
 

@@ -44,6 +44,17 @@ def faults(text: str, *, sets: bool = True) -> list[str]:
         f'Object{{spec: Object.spec{{containers: [{CONTAINER}{{resources: {CONTAINER}.resources{{limits: {{"a": '
         '{"b": 1}}}}]}}',
         '{"spec": {}}',
+        'Object{spec: url("https://x/?hostPID=1").getQuery().transformMap(k, v, true)}',
+        "Object{spec: namespaceObject.metadata.annotations}",
+        "Object{spec: true ? Object.spec{} : (object.spec)}",
+        "Object{spec: Object.spec{}.orValue(object.spec)}",
+        "Object{spec: Object.spec{volumes: object.spec.volumes + [Object.spec.volumes{}]}}",
+        f"Object{{spec: Object.spec{{containers: [{CONTAINER}{{resources: {CONTAINER}.resources{{limits: "
+        "object.metadata.annotations}}]}}",
+        f"Object{{spec: Object.spec{{containers: [{CONTAINER}{{}}].map(c, c)}}}}",
+        "variables.whole",
+        "Object{spec: Object.spec{volumes: [variables.volume]}}",
+        "((",
     ],
 )
 def test_an_expression_sets_nothing_but_what_is_listed(text: str) -> None:

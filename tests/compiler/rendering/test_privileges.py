@@ -11,7 +11,7 @@ from compiler.fleet import definitions
 from compiler.rendering import privileges
 from tests import builders
 
-INIT = {"name": "i", "image": "x/a:1"}
+INIT = {"name": "i", "image": "x/a:1", "securityContext": {"allowPrivilegeEscalation": False}}
 LABELS = {"app.kubernetes.io/name": "x-driver"}
 ONLOAD = builders.recipe(
     "onload",
@@ -36,7 +36,8 @@ def binding(kind: str, to: str, role_kind: str, role: str) -> dict[str, Any]:
 
 
 def container(**fields: Any) -> dict[str, Any]:
-    return {"containers": [{"name": "a", "image": "x/a:1", **fields}]}
+    rights = {"allowPrivilegeEscalation": False, **fields.pop("securityContext", {})}
+    return {"containers": [{"name": "a", "image": "x/a:1", "securityContext": rights, **fields}]}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,9 @@ def container(**fields: Any) -> dict[str, Any]:
         (container(securityContext={"privileged": True}), ["privileged: a"]),
         ({"initContainers": [{**INIT, "securityContext": {"privileged": True}}]}, ["privileged: i"]),
         (container(securityContext={"capabilities": {"add": ["NET_ADMIN"]}}), ["capability: NET_ADMIN"]),
+        (container(securityContext={"allowPrivilegeEscalation": True}), ["allowPrivilegeEscalation: a"]),
+        (container(securityContext={"seLinuxOptions": {"type": "unconfined_t"}}), ["seLinux: type unconfined_t"]),
+        ({"securityContext": {"seLinuxOptions": {"type": "unconfined_t"}}}, ["seLinux: type unconfined_t"]),
         (container(ports=[{"containerPort": 80}, {"hostPort": 81}]), ["hostPort: 81"]),
         ({"volumes": [{"name": "h", "hostPath": {"path": "/opt"}}]}, ["hostPath: /opt"]),
         (
@@ -116,6 +120,7 @@ def test_the_output_lists_the_privileges_of_recipes_once_and_those_of_kae_never(
         "onload-device-plugin: hostPath: /opt",
         "onload-device-plugin: hostPath: /run/kae/recipes/onload rw",
         "onload-device-plugin: hostPath: /var/lib/kubelet/plugins_registry/onload rw",
+        "onload-device-plugin: seLinux: type spc_t",
         "onload-driver: cluster-rbac: /pods/eviction create",
         "onload-driver: hostPID",
         "onload-driver: hostPath: / rw",

@@ -217,6 +217,10 @@ def _walk(spec: Any, every: list[Any]) -> Iterator[str]:
         security = container.get("securityContext", {})
         yield from [f"privileged: {container['name']}"] if security.get("privileged") else []
         yield from (f"capability: {added}" for added in security.get("capabilities", {}).get("add", ()))
+        if not security.get("privileged") and security.get("allowPrivilegeEscalation") is not False:
+            yield f"allowPrivilegeEscalation: {container['name']}"
+        labels = {**spec.get("securityContext", {}), **security}.get("seLinuxOptions", {})
+        yield from (f"seLinux: {key} {value}" for key, value in labels.items())
     if spec["automountServiceAccountToken"]:
         yield "token"
     roles = {(one["kind"], one["metadata"]["name"]): one for one in every if one["kind"].endswith("Role")}
