@@ -17,7 +17,9 @@ Refusal = tuple[documents.Path, str, tuple[str, ...], str]
 _OPEN = ("device-plugins", "plugins_registry")
 """Folders of the kubelet in which a device plugin puts its socket."""
 
+_SHELLS = ("ash", "bash", "busybox", "dash", "ksh", "sh", "zsh")
 _SHELL_FLAG = re.compile("-[a-z]*c")
+_ANY_FLAG = re.compile("[-+][A-Za-z]*c[A-Za-z]*")
 
 _READING = frozenset(("get", "list", "watch"))
 _WRITING: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
@@ -56,11 +58,14 @@ def of_pod(pod: Data, kubelet: str) -> Iterator[Refusal]:
             yield at, "A program may not run as 'spc_t'.", (), "Name a type that confines it, or leave it out."
 
 
-def host_path(place: documents.Path, path: str, kubelet: str) -> Iterator[Refusal]:
-    """Yield why a path of the node is refused: it leads to something that no program gets, or is around it."""
+def host_path(place: documents.Path, path: str, kubelet: str, *, of_program: bool = True) -> Iterator[Refusal]:
+    """Yield why a path of the node is refused: it leads to something that no program gets, or is around it.
+
+    A program alone may have the kubelet's folders for sockets of plugins.
+    """
     real = posixpath.normpath(path)
     real = "" if real in ("/", "//") else real.replace("//", "/")
-    if _is_open(real, kubelet):
+    if of_program and _is_open(real, kubelet):
         return
     found = host_paths.leads_to(real, kubelet)
     if found is not None:
@@ -105,6 +110,11 @@ def _may(group: str, resource: str, verb: str, rule: Data, writes_status: bool) 
     return verb in _READING and "/" not in resource and (group, resource) != ("", "secrets")
 
 
-def is_shell(argument: Any) -> bool:
-    """Return whether an argument has a shell read the next one as a program."""
-    return isinstance(argument, str) and _SHELL_FLAG.fullmatch(argument) is not None
+def is_shell(word: str) -> bool:
+    """Return whether a word of a command names a shell."""
+    return posixpath.basename(word) in _SHELLS
+
+
+def is_flag(word: str, *, of_shell: bool) -> bool:
+    """Return whether a word has a shell, which with `of_shell` is named before, read a later word as a program."""
+    return (_ANY_FLAG if of_shell else _SHELL_FLAG).fullmatch(word) is not None

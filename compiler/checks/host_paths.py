@@ -68,7 +68,16 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
             ("/dev/char", "/dev/core", "/dev/cpu", "/dev/dax*", "/dev/kmem", "/dev/mem", "/dev/oldmem", "/dev/port"),
             _MEMORY,
         ),
-        **dict.fromkeys(("/run/kae-driver", "/run/kae-features.d", "/var/lib/kae"), "what driver installers go by"),
+        **dict.fromkeys(
+            ("/run/kae", "/run/kae-driver", "/run/kae-features.d", "/var/lib/kae"), "what driver installers go by"
+        ),
+        **dict.fromkeys(
+            (
+                *("/etc/cron*", "/etc/ld.so.preload", "/etc/modprobe.d", "/etc/sudoers*", "/etc/systemd", "/etc/udev"),
+                *("/usr/lib/systemd", "/var/spool/cron"),
+            ),
+            "what the host runs as root",
+        ),
         **dict.fromkeys(("/run/dbus", "/run/systemd"), "the socket of a service that acts as root"),
     }
 )

@@ -354,21 +354,45 @@ def _is_text(schema: Mapping[str, Any]) -> bool:
 def _shells(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
     """A shell reads no text of a policy as a part of its program."""
     properties = _properties(source)
+    for words in _commands(path, program):
+        shell = reads = False
+        for at, text in words:
+            referred = list(references.names(text))
+            free = [name for name in referred if reads and _is_free(properties, name)]
+            if free:
+                yield Diagnostic(
+                    span=source.span(*at),
+                    message=f"A shell would read '${{{free[0]}}}' as a part of its program.",
+                    hint="Put it into a variable of 'env', and write \"$NAME\" here; or give it an enum.",
+                )
+            known = [text, *(str(one) for name in referred for one in _enum(properties, name))]
+            reads = reads or any(frame.is_flag(word, of_shell=shell) for word in known)
+            shell = shell or any(map(frame.is_shell, known))
+
+
+def _commands(path: documents.Path, program: Data) -> Iterator[Iterator[tuple[documents.Path, str]]]:
+    """Yield the words of each command of a program: of containers, of probes and of hooks; conditions are none."""
     for at, container in _containers(path, program):
-        after_flag = False
-        for field in ("command", "args"):
-            items = container.get(field, ())
-            for index, item in enumerate(items if isinstance(items, list) else ()):
-                for place, text in references.texts((*at, field, index), item) if after_flag else ():
-                    free = [name for name in references.names(text) if _is_free(properties, name)]
-                    if free:
-                        yield Diagnostic(
-                            span=source.span(*place),
-                            message=f"A shell would read '${{{free[0]}}}' as a part of its program.",
-                            hint="Put it into a variable of 'env', and write \"$NAME\" here; or give it an enum.",
-                        )
-                values = item.get("value") if references.is_choice(item) else item
-                after_flag = after_flag or any(map(frame.is_shell, values if isinstance(values, list) else [values]))
+        fields = [(field,) for field in ("command", "args")]
+        yield _words(at, container, fields)
+        for field in ("livenessProbe", "readinessProbe", "startupProbe"):
+            yield _words(at, container, [(field, "exec", "command")])
+        for hook in ("postStart", "preStop"):
+            yield _words(at, container, [("lifecycle", hook, "exec", "command")])
+
+
+def _words(
+    at: documents.Path, container: Data, fields: Iterable[tuple[str, ...]]
+) -> Iterator[tuple[documents.Path, str]]:
+    for field in fields:
+        words = functools.reduce(lambda data, key: data.get(key) or {}, field, container)
+        found = references.texts((*at, *field), words)
+        yield from ((place, text) for place, text in found if place[-1] != "when")
+
+
+def _enum(properties: Mapping[str, Any], name: str) -> Sequence[Any]:
+    own = properties.get(name.removeprefix("values."), {})
+    return (*own.get("enum", ()), *own.get("items", {}).get("enum", ()))
 
 
 def _is_free(properties: Mapping[str, Any], name: str) -> bool:
@@ -686,8 +710,20 @@ def of_policy(document: documents.Document, recipe: documents.Document, schema: 
     spec = document.data["spec"]
     name = document.data["metadata"]["name"]
     note = f"This is so with the values of policy '{name}'."
-    yield from filled(recipe, schema, _variants(spec, recipe), spec.get("kubeletDir", _KUBELET), note)
+    kubelet = spec.get("kubeletDir", _KUBELET)
+    yield from filled(recipe, schema, _variants(spec, recipe), kubelet, note)
     yield from claimed(document, recipe)
+    if kubelet != _KUBELET:
+        yield from _given(recipe, kubelet)
+
+
+def _given(recipe: documents.Document, kubelet: str) -> Iterator[Diagnostic]:
+    """Yield the paths of the node that an admission gives to pods, and that hold what is a kubelet's in this folder."""
+    for path, one in lists.items(("spec",), recipe.data["spec"], "admission"):
+        for at, text, sets in _expressions(path, one):
+            for found in expressions.read(text, sets=sets):
+                if isinstance(found, expressions.Set) and found.field == "hostPath":
+                    yield from _host(recipe, at, found.what, kubelet)
 
 
 @rule("parameter-claimed", "error")
@@ -774,5 +810,9 @@ def _set(
     for fault in faults:
         yield Diagnostic(code="admission-expression", span=source.span(*at), message=fault.message, hint=fault.hint)
     if isinstance(found, expressions.Set) and found.field == "hostPath":
-        for refusal in frame.host_path(at, found.what, _KUBELET):
-            yield _refusal(source, refusal)
+        yield from _host(source, at, found.what, _KUBELET)
+
+
+def _host(source: documents.Document, at: documents.Path, path: str, kubelet: str) -> Iterator[Diagnostic]:
+    for refusal in frame.host_path(at, path, kubelet, of_program=False):
+        yield _refusal(source, refusal)

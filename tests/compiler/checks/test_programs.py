@@ -220,6 +220,71 @@ def test_a_program_that_names_the_system_runs_in_pools_of_one() -> None:
     assert codes(recipe({"per": "policy"}, pod=container(args=["${os.id}"]))) == ["reference-name"]
 
 
+def admission(path: str) -> dict[str, Any]:
+    """A recipe whose admission mounts a path of the node into pods."""
+    volume = f'Object.spec.volumes{{name: "v", hostPath: Object.spec.volumes.hostPath{{path: "{path}"}}}}'
+    mutation = {"applyConfiguration": f"Object{{spec: Object.spec{{volumes: [{volume}]}}}}"}
+    return recipe(admission=[{"name": "a", "title": "A", "resources": ["example.com/net"], "mutations": [mutation]}])
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "is_refused"),
+    [
+        ("/var/lib/kubelet/device-plugins", None, True),
+        ("/opt/kubelet/pods", None, False),
+        ("/opt/kubelet/pods", "/opt/kubelet", True),
+        ("/run/vendor", "/opt/kubelet", False),
+    ],
+)
+def test_an_admission_gives_no_folder_of_the_kubelet_to_pods(
+    path: str, folder: str | None, *, is_refused: bool
+) -> None:
+    policy = {"kubeletDir": folder} if folder else {}
+
+    assert ("privilege-refused" in codes(admission(path), policy)) == is_refused
+
+
+FREE = "echo ${values.name}"
+SHELL = "A shell would read '${values.name}' as a part of its program."
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"args": ["-c", FREE]},
+        {"command": ["sh", "-ceu"], "args": [FREE]},
+        {"command": ["/bin/bash", "+o", "pipefail", "-c", FREE]},
+        {"command": ["env", "busybox", "sh", "-xec", FREE]},
+        {"command": ["sh"], "args": [{"when": "${values.name}", "value": ["-c", FREE]}]},
+        {"command": ["${values.shell}", "-ec", FREE]},
+        {"command": ["sh", "${values.flag}", FREE]},
+        {"livenessProbe": {"exec": {"command": ["sh", "-c", FREE]}}},
+        {"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", FREE]}}}},
+    ],
+)
+def test_no_shell_reads_the_text_of_a_policy_wherever_its_command_stands(fields: dict[str, Any]) -> None:
+    texts = {"shell": ["sh", "none"], "flag": ["-ec", "-x"]}
+    more = {name: {"type": "string", "enum": values, "default": values[0]} for name, values in texts.items()}
+    used = [f"${{values.{name}}}" for name in more if f"values.{name}" not in str(fields)]
+    spec = recipe(
+        pod=container(**fields, env=[{"name": f"USED{index}", "value": one} for index, one in enumerate(used)])
+    )
+    spec["parameters"] = {"properties": {**PARAMETERS, **more}}
+
+    assert SHELL in [finding.message for finding in judged(spec)]
+
+
+def test_what_is_no_program_of_a_shell_may_have_the_text_of_a_policy() -> None:
+    pod = container(
+        command=["sh", "-c", 'echo "$NAME"'],
+        args=["-config", {"when": "${values.name}", "value": "a"}],
+        env=[{"name": "NAME", "value": "${values.name}"}],
+        livenessProbe={"exec": {"command": ["probe", "-config", "${values.name}"]}},
+    )
+
+    assert codes(recipe(pod=pod)) == []
+
+
 def test_a_resource_is_offered_once_in_a_recipe() -> None:
     other = {**PROGRAM, "name": "other", "offers": ["example.com/*"]}
     spec = recipe()
