@@ -28,6 +28,53 @@ def test_a_path_to_keys_disks_or_runtimes_or_around_them_is_refused(path: str) -
     assert len(of_path(path)) == 1
 
 
+REFUSED = """
+/etc/kubernetes/admin.conf /proc/1/environ /var/lib/kubelet/pki/kubelet.key /run/containerd/containerd.sock
+/run/cri-dockerd.sock /run/crio/crio.sock /run/docker/plugins /run/docker.sock /run/buildkit/buildkitd.sock
+/run/dockershim.sock /run/isulad.sock /run/k0s/containerd.sock /run/k3s/containerd /run/podman/podman.sock
+/run/user/1000/podman/podman.sock /run/user/1000/docker.sock /run/user/1000/containerd /etc/cni/net.d
+/etc/rancher/k3s/k3s.yaml /home/core/.kube/config /var/lib/etcd/member /var/lib/k0s/pki /var/lib/rancher/k3s
+/var/snap/k8s/common /var/snap/microk8s/current /etc/containers/auth.json /etc/docker/key.json /etc/gshadow-
+/etc/isulad/daemon.json /etc/krb5.keytab /etc/pki/consumer/key.pem /etc/pki/entitlement/1-key.pem
+/etc/pki/tls/private/host.key /etc/shadow /etc/shadow- /etc/ssh/ssh_host_rsa_key /etc/ssl/private/host.key
+/etc/wireguard/wg0.conf /home/core/.ssh/id_rsa /root/.ssh /usr/etc/shadow /var/lib/cloud/instance /dev/tpmrm0
+/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs /var/lib/containers/storage /var/lib/docker/overlay2
+/var/lib/isulad/storage /ostree/deploy /sysroot/ostree /dev/bcache0 /dev/block/8:0 /dev/bsg/0:0:0:0
+/dev/disk/by-id /dev/dm-0 /dev/drbd0 /dev/hda /dev/hda1 /dev/loop0 /dev/mapper/root /dev/md/0 /dev/md127
+/dev/mmcblk0 /dev/mtd0 /dev/mtdblock0 /dev/nbd0 /dev/ng0n1 /dev/nvme0n1 /dev/pmem0 /dev/raw/raw1 /dev/rbd0
+/dev/root /dev/sdb1 /dev/sg0 /dev/vda /dev/xvda /dev/dasda /dev/fd0 /dev/sr0 /dev/ublkb0 /dev/zd0 /dev/zram0
+/dev/centos/root /dev/fedora_host/root /dev/openeuler/root /dev/rhel/root /dev/vg0/data /dev/core /dev/cpu/0/msr
+/dev/dax0.0 /dev/kmem /dev/mem /dev/oldmem /dev/port /run/kae/recipes /run/kae-driver/installer.lock
+/run/kae-features.d/kae /var/lib/kae/driver.json /etc/cron.d /etc/crontab /etc/ld.so.preload /etc/modprobe.d/x.conf
+/etc/sudoers /etc/sudoers.d /etc/systemd/system /etc/udev/rules.d /usr/lib/systemd/system /var/spool/cron/root
+/run/dbus/system_bus_socket /run/systemd/private
+"""
+"""A path below each one that nobody gets, as it is called on hosts."""
+
+
+@pytest.mark.parametrize("path", REFUSED.split())
+def test_nothing_of_a_host_that_gives_it_away_goes_to_a_program(path: str) -> None:
+    assert len(of_path(path)) == 1
+    assert len(of_path(path.replace("/run/", "/var/run/", 1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("pod", "place"),
+    [
+        ({"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}, ("securityContext", "seLinuxOptions", "type")),
+        (
+            {"initContainers": [{"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}]},
+            ("initContainers", 0, "securityContext", "seLinuxOptions", "type"),
+        ),
+        ({"hostPID": True, "shareProcessNamespace": True}, ("shareProcessNamespace",)),
+    ],
+)
+def test_what_frees_a_pod_of_its_bounds_is_refused_wherever_it_stands(
+    pod: dict[str, Any], place: tuple[Any, ...]
+) -> None:
+    assert [at for at, *_ in frame.of_pod(pod, KUBELET)] == [place]
+
+
 @pytest.mark.parametrize(
     "path",
     [
