@@ -56,7 +56,10 @@ def constraints(planned: plan.Plan) -> Iterator[ir.Input]:
             yield ir.Input(("rolebinding-privileged",), access(accounts=accounts, name=driver, as_root=True))
         if node_programs.offered(one):
             yield ir.Input(_CONSTRAINTS, access(accounts=(plugin,), name=plugin, as_root=True))
-        for app in (one.recipe.app(program) for program in one.recipe.programs if programs.deployed(one, program)):
+        for program in one.recipe.programs:
+            app, deployed = one.recipe.app(program), programs.deployed(one, program)
+            if not any(programs.asks_for_more(made.program.data) for _, made in deployed):
+                continue
             yield ir.Input(("rolebinding-privileged",), access(accounts=(app,), name=app, as_root=True))
     if spec.nfd.enabled:
         yield ir.Input(_CONSTRAINTS, access(accounts=("nfd-worker",), name="kae-nfd-worker", as_root=False))

@@ -77,6 +77,27 @@ def deployed(one: plan.RecipePlan, program: str) -> list[Deployed]:
     ]
 
 
+def asks_for_more(stated: Data) -> bool:
+    """Return whether the pod of a program is one that OpenShift's `restricted-v2` does not admit."""
+    pod = stated["pod"]
+    containers = (*pod.get("initContainers", ()), *pod["containers"])
+    contexts = [holder.get("securityContext", {}) for holder in (pod, *containers)]
+    return (
+        stated.get("after") == "driver"  # The container that waits is root, and reads paths of the node.
+        or any(pod.get(field) for field in ("hostPID", "hostIPC", "hostNetwork"))
+        or any("hostPath" in volume for volume in pod.get("volumes", ()))
+        or any("hostPort" in port for container in containers for port in container.get("ports", ()))
+        or any(context.get("capabilities", {}).get("add") for context in contexts)
+        or any(context.get(field, False) is not False for context in contexts for field in _BEYOND)
+    )
+
+
+_BEYOND = frozenset(
+    ("allowPrivilegeEscalation", "fsGroup", "privileged", "procMount", "runAsGroup", "runAsUser", "seLinuxOptions")
+)
+"""Fields of a security context whose values the platform gives, or whose other value it refuses."""
+
+
 def name(policy: definitions.Policy, made: pools.Deployment) -> str:
     """Return the name of a DaemonSet of a program."""
     stem = f"{policy.recipe.app(made.program.name)}-{policy.name}"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from compiler.rendering import programs
 from tests import builders
 
 WATCHER: dict[str, Any] = {
@@ -107,6 +108,47 @@ def test_a_program_that_is_absent_may_use_nothing(policy: dict[str, Any] | None,
     objects = builders.objects(policies, (), builders.cluster(platform="openshift", nfd={"enabled": nfd}))
 
     assert set(uses(objects)) == accounts
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "is_more"),
+    [
+        ({}, {}, False),
+        ({}, {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}, False),
+        ({}, {"ports": [{"containerPort": 80}]}, False),
+        ({"volumes": [{"name": "v", "emptyDir": {}}]}, {}, False),
+        ({"volumes": [{"name": "v", "hostPath": {"path": "/opt/v"}}]}, {}, True),
+        ({"hostNetwork": True}, {}, True),
+        ({"securityContext": {"runAsUser": 0}}, {}, True),
+        ({}, {"securityContext": {"privileged": True}}, True),
+        ({}, {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}, True),
+        ({}, {"securityContext": {"seLinuxOptions": {"type": "container_device_plugin_t"}}}, True),
+        ({}, {"ports": [{"containerPort": 80, "hostPort": 80}]}, True),
+    ],
+)
+def test_a_vendors_program_is_privileged_on_openshift_only_where_it_asks_for_more(
+    pod: dict[str, Any], container: dict[str, Any], is_more: bool
+) -> None:
+    stated = {"pod": {**pod, "containers": [{"name": "a", "image": "a", **container}]}}
+    waiting = {**stated, "after": "driver"}
+
+    assert (programs.asks_for_more(stated), programs.asks_for_more(waiting)) == (is_more, True)
+
+
+def test_a_vendors_program_that_needs_the_node_may_use_it_on_openshift() -> None:
+    containers = [{"name": "a", "image": "plugin"}]
+    pods = {"plain": {}, "mounting": {"volumes": [{"name": "v", "hostPath": {"path": "/opt/v"}}]}}
+    recipe = builders.recipe(
+        "net",
+        match={"all": {}},
+        images={"plugin": {"repository": "r.example", "image": "p", "version": "1"}},
+        programs=[{"name": name, "pod": {**pod, "containers": containers}} for name, pod in pods.items()],
+    )
+    where = builders.cluster(platform="openshift", nfd={"enabled": False})
+
+    objects = builders.objects([builders.device_policy("lab", recipe)], (), where)
+
+    assert uses(objects) == {"net-mounting": "system:openshift:scc:privileged"}
 
 
 def admitted(constraints: Any, spec: Any) -> bool:
