@@ -203,4 +203,8 @@ def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
             message = f"Mapping '{mapping.name}' of policy '{policy.name}' lists no image for {what}."
             path, hint = (*mapping.path, "kernels"), "Add the kernel to the list once there is an image for it."
         note = "No installer runs on such a node, and a driver that one left there for another kernel is not loaded."
+        if policy.installed is None:
+            note, hint = "No program of a pool runs on such a node.", "Add a mapping for it, or the kernel to its list."
+        if not machine.system and any(one.os for one in policy.mappings):
+            hint = f"Take a new inventory where NFD labels the nodes with their system ({kernels.SYSTEM})."
         yield Diagnostic(span=policy.source.setting_span(*path), message=message, notes=(note,), hint=hint)

@@ -395,6 +395,15 @@ def _chosen(document: documents.Document) -> list[tuple[documents.Path, list[str
     return [((*path, "driver", "modules"), data.get("driver", {}).get("modules")) for path, _, data in every]
 
 
+def _once(recipe: documents.Document, field: str, name: str) -> str:
+    """Return the program that a policy has once, and that uses an image or a value; empty where none does."""
+    for one in recipe.data["spec"].get("programs", ()):
+        used = device_policy.images_of(one) if field == "images" else programs.used({"programs": [one]})
+        if one.get("per") != "pool" and name in used:
+            return str(one["name"])
+    return ""
+
+
 @rule("override-unused", "error")
 def unused(document: documents.Document, recipe: documents.Document, filled: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Mappings, waves and frozen groups set only what the driver and the programs of pools use."""
@@ -414,11 +423,15 @@ def unused(document: documents.Document, recipe: documents.Document, filled: Map
             for name in sorted(data.get(field, {}).keys() - used):
                 user = "neither the driver nor a program of a pool uses" if pooled else "the driver does not use"
                 note = "Mappings, waves and frozen groups change the driver: a policy has one device plugin."
-                if field == "values" and name in once:
+                hint = f"Set it in spec.{field}."
+                if whole := _once(recipe, field, name):
+                    user = f"program '{whole}' has once in a policy"
+                    note = "It is per: policy, the default: one DaemonSet for all nodes."
+                    hint = f"Write per: pool for the program in the recipe, or set it in spec.{field}."
+                elif field == "values" and name in once:
                     user = "has one value in a policy"
                     note = "Driver or device plugin have it in a field, which is the same in all pools."
                 elif pooled:
                     note = "Mappings, waves and frozen groups change what a pool has: a policy has the rest once."
                 message = f"{noun} '{data['name']}' sets '{field}.{name}', which {user}."
-                hint = f"Set it in spec.{field}."
                 yield Diagnostic(span=document.key_span(*path, field, name), message=message, notes=(note,), hint=hint)

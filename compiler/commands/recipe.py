@@ -155,6 +155,6 @@ def _said(recipe: str, example: str, made: list[str]) -> str:
     shown = wording.file_name(example)
     lines = ["Made:", *(f"  {wording.file_name(file)}" for file in made)]
     lines += [] if example in made else [f"'{shown}' was there, and stays as it is."]
-    lines += ["", "Next:", f"  Name your images in {recipe}, which is yours from now on."]
+    lines += ["", "Next:", f"  Look at {recipe}, which is yours from now on: its images, and `kae recipe check`."]
     lines += [f"  Choose the nodes in {shown}.", "  kae compile && kae plan"]
     return "".join(f"{line}\n" for line in lines)

@@ -288,5 +288,26 @@ def test_a_kernel_that_no_mapping_of_a_recipe_covers_is_told_at_its_mappings() -
     assert diagnostic.span == policy.source.key_span("spec", "kernelMappings")
 
 
+@pytest.mark.parametrize(
+    ("os", "hint"),
+    [
+        ({}, "Add a mapping for it, or the kernel to its list."),
+        (
+            {"os": {"id": "rhel"}},
+            "Take a new inventory where NFD labels the nodes with their system "
+            "(feature.node.kubernetes.io/system-os_release.ID).",
+        ),
+    ],
+)
+def test_where_no_mapping_covers_a_program_the_finding_speaks_of_it(os: dict[str, Any], hint: str) -> None:
+    program = {"name": "agent", "per": "pool", "pod": {"containers": [{"name": "a", "image": "installer"}]}}
+    recipe = builders.recipe("agents", match={"all": {}}, programs=[program])
+    policy = builders.device_policy("lab", recipe, kernelMappings=[{"name": "el8", "regexp": "el8", **os}])
+
+    found = [one for one in findings(policy, with_card()) if one.code == "kernel-not-covered"]
+
+    assert [(one.notes, one.hint) for one in found] == [(("No program of a pool runs on such a node.",), hint)]
+
+
 def test_evictions_of_a_recipe_are_confined_too() -> None:
     assert codes(nic(), with_card(), kubernetesVersion="1.29") == ["kubernetes-version-outdated", "drain-unstated"]

@@ -191,7 +191,15 @@ def test_a_value_of_a_wave_is_judged_too() -> None:
 def test_a_program_once_a_policy_takes_nothing_of_a_wave() -> None:
     wave = {"name": "canary", "percent": 5, "values": {"level": 2}, "images": {"plugin": {"version": "2"}}}
 
-    assert codes(recipe({"per": "policy"}), {"rollout": {"waves": [wave]}}) == ["override-unused"]
+    found = judged(recipe({"per": "policy"}), {"rollout": {"waves": [wave]}})
+    assert [(finding.code, finding.message, finding.hint) for finding in found] == [
+        (
+            "override-unused",
+            f"Wave 'canary' sets '{one}', which program 'plugin' has once in a policy.",
+            f"Write per: pool for the program in the recipe, or set it in spec.{one.partition('.')[0]}.",
+        )
+        for one in ("values.level", "images.plugin")
+    ]
     assert judged(recipe(), {"rollout": {"waves": [wave]}}) == []
 
 
