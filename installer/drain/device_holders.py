@@ -1,7 +1,7 @@
 """The device holders: pods to which the kubelet gave a device, and processes that have one open or mapped.
 
-A pod got it by a device plugin or by a claim. The kubelet's pod-resources socket names the pods, which needs no right to
-list pods. Processes are looked for, too, as a container that mounts /dev needs no device plugin.
+A pod got it by a device plugin or by a claim. The kubelet's pod-resources socket names the pods, which needs no right
+to list pods. Processes are looked for, too, as a container that mounts /dev needs no device plugin.
 """
 
 import contextlib
