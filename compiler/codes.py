@@ -171,4 +171,6 @@ TABLE = {
     "program-incomplete": ("error", "With any values, a program that runs has a container, and each of its mounts a volume."),
     "reference-absent": ("error", "What a reference stands for has a value wherever its place needs one."),
     "admission-expression": ("error", "What a recipe has the API server add to pods is of the fields that it may set, for its own resources."),
+    "dra-setting": ("error", "The interface DRA and the device plugin's have each their own settings: a policy states none of the other one."),
+    "dra-unsupported": ("error", "The API server, the kubelets and the container runtimes of a policy's nodes know DRA, if it is its interface."),
 }

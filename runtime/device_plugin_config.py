@@ -166,6 +166,13 @@ class Uacce(Resource, frozen=True, kw_only=True):
 AnyResource = Token | Char | Vfio | Uacce
 
 
+class Dra(shapes.Shape, frozen=True, kw_only=True):
+    """How claims get devices, by the interface DRA."""
+
+    queues: Literal["Exclusive", "Shared"] = "Exclusive"
+    """Whether a claim has a device of the class uacce alone, or an amount of its queues."""
+
+
 class Config(shapes.Config, frozen=True, kw_only=True):
     """What the node advertises, and how it shares and allocates it."""
 
@@ -174,8 +181,7 @@ class Config(shapes.Config, frozen=True, kw_only=True):
     """Of the interface DevicePlugin; with DRA the scheduler chooses the devices."""
     interface: Literal["DevicePlugin", "DRA"] = "DevicePlugin"
     """How the node offers its devices: by the kubelet's device plugins, or by Dynamic Resource Allocation."""
-    queues: Literal["Exclusive", "Shared"] = "Exclusive"
-    """Of the interface DRA: whether claims share a device of the class uacce by amounts of its queues."""
+    dra: Dra = Dra()
 
     def __post_init__(self) -> None:
         """Raise ValueError for resources that cannot be offered."""

@@ -82,7 +82,7 @@ def device(offer: Offer, settings: config.Config, queues: int | None) -> dict[st
     made: dict[str, Any] = {"name": offer.name, "attributes": dict(_attributes(offer))}
     if queues:
         made["capacity"] = {"queues": {"value": str(queues)}}
-        if settings.queues == "Shared":
+        if settings.dra.queues == "Shared":
             # Who names no amount, as an extended resource cannot, gets the whole device.
             policy = {"default": str(queues), "validRange": {"min": "1", "step": "1"}}
             made["capacity"]["queues"]["requestPolicy"] = policy

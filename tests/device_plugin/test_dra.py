@@ -365,7 +365,7 @@ async def test_a_renumbered_device_has_its_new_numbers_at_the_same_path(short_pa
 
 
 async def test_shared_queues_are_amounts_and_a_claim_is_told_its_own(short_path: Path) -> None:
-    async with made(short_path) as node, node.working(queues="Shared"), node.kubelet() as kubelet:
+    async with made(short_path) as node, node.working(dra=config.Dra(queues="Shared")), node.kubelet() as kubelet:
         await until(lambda: node.server.devices)
         device = node.server.devices[A]
         for name in ("one", "two"):
