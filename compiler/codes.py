@@ -154,6 +154,7 @@ TABLE = {
     "drain-unbounded": ("risk", "Fewer hosts drain at a time than the policy has."),
     "match-changed": ("risk", "A changed match of a recipe takes the same hardware: no node may lose its components by it, and none get some."),
     "program-disrupts": ("risk", "A change starts no program anew that takes devices from pods that hold them."),
+    "claims-unended": ("risk", "A change takes no device plugin with the interface DRA from a node: nobody else ends claims of its devices."),
     "guard-off": ("risk", "Drivers that evict pods are confined to their own node."),
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),

@@ -150,3 +150,12 @@ def test_the_rights_that_come_with_dra_are_privileges_and_so_is_what_confines_th
         "validatingadmissionpolicy-ascend-device-plugin.yaml",
         "validatingadmissionpolicybinding-ascend-device-plugin.yaml",
     ]
+
+
+def test_explain_names_the_interface_and_the_classes_of_a_node(tmp_path: Path) -> None:
+    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), n1=("a", "ascend"))
+
+    said = answers.told(tmp_path, "explain", "n1")
+
+    assert "  because it has npu=ascend, and offers resources by DRA\n" in said
+    assert "  by Dynamic Resource Allocation, as devices of npu.example.com\n" in said

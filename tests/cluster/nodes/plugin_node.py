@@ -139,6 +139,20 @@ class Deployed:
         return entry, (folder / "dev").read_text().strip()
 
 
+def change(deployed: Deployed, folder: Path, **plugin: Any) -> list[Mapping[str, Any]]:
+    """Apply the plugin as it is compiled with other fields of devicePlugin, and wait for the new pod; return it all."""
+    before = deployed.plugin()["metadata"]["uid"]
+    objects = compiled(folder, deployed.devices.host, **plugin)
+    deployed.node.plane.apply(*objects)
+
+    def successor() -> Any:
+        plugin = deployed.plugin()
+        return plugin if plugin is not None and plugin["metadata"]["uid"] != before else None
+
+    deployed.namespace.wait_for_ready(waiting.until("the new plugin's pod", successor)["metadata"]["name"])
+    return objects
+
+
 @contextlib.contextmanager
 def deployed(node: nodes.Node, folder: Path, **plugin: Any) -> Iterator[Deployed]:
     """The plugin at work on the node, compiled in the folder, whose name is that of no other one.
@@ -156,7 +170,7 @@ def deployed(node: nodes.Node, folder: Path, **plugin: Any) -> Iterator[Deployed
         stack.callback(node.plane.delete, *(item for item in objects if "namespace" not in item["metadata"]))
         made = Deployed(node=node, namespace=namespace, devices=devices, folder=folder)
         namespace.wait_for_ready(waiting.until("the plugin's pod", made.plugin)["metadata"]["name"])
-        if plugin.get("interface") != "DRA":
+        if not plugin:
             made.wait_for_all()
         yield made
 
