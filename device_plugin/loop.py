@@ -139,6 +139,8 @@ class Loop:
         where = self._node.where
         folders.watch(where.sockets)
         folders.watch(where.run, where.changing.name)
+        if self._node.settings.interface == "DRA":
+            folders.watch(where.cdi, self._node.settings.home.dra_driver)
         for folder, beginnings in self._node.watched().items():
             folders.watch(folder, *beginnings)
 

@@ -35,6 +35,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     devices: tuple[Given, ...] = ()
     is_prepared: bool = False
+    variables: Mapping[str, Mapping[str, str]] = {}
+    """What containers with it get by its own file of CDI, by request."""
 
     @property
     def text(self) -> str:
@@ -76,6 +78,10 @@ class Claims:
         """Forget a claim; raises `OSError` where the file cannot be written."""
         if uid in self._claims:
             self._write({key: claim for key, claim in self._claims.items() if key != uid})
+
+    def items(self) -> list[tuple[str, Claim]]:
+        """Return all claims, with their uids."""
+        return list(self._claims.items())
 
     def held(self) -> dict[tuple[str, str], str]:
         """Return the devices that claims have, by resource and id, each with a claim that has it."""

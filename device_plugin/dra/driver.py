@@ -265,13 +265,14 @@ class Driver(Claiming):
             raise service.Refusal(why)
         await self._refresh()
         variables = await self._variables(given)
+        self._write_devices()
         if self._lacks:
             raise service.Refusal(self._lacks)
         for device in given:
             if device.device not in self._edits:
                 raise service.Refusal(f"Device {device.device} has no device node that a container could open.")
         self._write_claim(claim.uid, variables)
-        self.claims.put(claim.uid, msgspec.structs.replace(known, devices=given, is_prepared=True))
+        self.claims.put(claim.uid, msgspec.structs.replace(known, devices=given, is_prepared=True, variables=variables))
         LOG.info("Prepared a claim.", extra={"claim": known.text, "devices": [device.device for device in given]})
         return [self._answered(claim.uid, device, variables) for device in given]
 
@@ -356,6 +357,9 @@ class Driver(Claiming):
         """Have the runtime and the scheduler see the devices as they are: called after each look."""
         self._offers = slices.offers(self._node.settings, self._node.offered)
         self._write_devices()
+        for uid, claim in self.claims.items():
+            with contextlib.suppress(OSError):  # Somebody removed it; what is wrong is told by the other file.
+                self._write_claim(uid, claim.variables)
         self._count_queues()
         made = {
             name: slices.device(offer, self._node.settings, self._queues.get(name))
