@@ -5,7 +5,6 @@ A claim whose devices were refused is in it, too: the kubelet has it ended as an
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -44,15 +43,20 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return f"{self.namespace}/{self.name}"
 
 
+class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    claims: Mapping[str, Claim] = {}
+    is_published: bool = False
+
+
 class Claims:
     """The claims by their uid; each change is in the file before it holds."""
 
     def __init__(self, path: Path) -> None:
         """Raises `errors.Failure` for a file that cannot be read: then nobody knows what is given."""
         self._path = path
-        self._claims: Mapping[str, Claim] = {}
+        self._stored = _Stored()
         try:
-            self._claims = msgspec.json.decode(path.read_bytes(), type=dict[str, Claim])
+            self._stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
         except FileNotFoundError:
             pass
         except (OSError, msgspec.MsgspecError) as error:
@@ -60,6 +64,20 @@ class Claims:
                 f"'{path}' cannot be read, so it is unknown which claims have devices ({error}): drain the node, and"
                 " remove the file."
             ) from error
+
+    @property
+    def _claims(self) -> Mapping[str, Claim]:
+        return self._stored.claims
+
+    @property
+    def is_published(self) -> bool:
+        """Return whether slices may be there; false once the driver has deleted them itself."""
+        return self._stored.is_published
+
+    def publish(self, *, is_published: bool) -> None:
+        """Remember whether slices may be there; raises `OSError` where the file cannot be written."""
+        if is_published != self.is_published:
+            self._write(msgspec.structs.replace(self._stored, is_published=is_published))
 
     def __len__(self) -> int:
         """Return their number."""
@@ -72,12 +90,12 @@ class Claims:
     def put(self, uid: str, claim: Claim) -> None:
         """Remember a claim; raises `OSError` where the file cannot be written."""
         if self._claims.get(uid) != claim:
-            self._write({**self._claims, uid: claim})
+            self._keep({**self._claims, uid: claim})
 
     def remove(self, uid: str) -> None:
         """Forget a claim; raises `OSError` where the file cannot be written."""
         if uid in self._claims:
-            self._write({key: claim for key, claim in self._claims.items() if key != uid})
+            self._keep({key: claim for key, claim in self._claims.items() if key != uid})
 
     def items(self) -> list[tuple[str, Claim]]:
         """Return all claims, with their uids."""
@@ -108,8 +126,10 @@ class Claims:
                         return f"Device {wanted.device} is not free yet: the claim {claim.text} has it."
         return None
 
-    def _write(self, claims: Mapping[str, Claim]) -> None:
-        content: Any = msgspec.json.encode(claims)
+    def _keep(self, claims: Mapping[str, Claim]) -> None:
+        self._write(msgspec.structs.replace(self._stored, claims=claims))
+
+    def _write(self, stored: _Stored) -> None:
         with files.replaced(self._path) as fresh:
-            fresh.write_bytes(content)
-        self._claims = claims
+            fresh.write_bytes(msgspec.json.encode(stored))
+        self._stored = stored

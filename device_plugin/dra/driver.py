@@ -89,7 +89,7 @@ class Claiming(service.Served):
         if len(self.claims):
             # A driver that registers keeps slices from being deleted that the one before may have left.
             LOG.info("Claims have devices from before; they are ended.", extra={"claims": len(self.claims)})
-            await asyncio.sleep(WIPED_S)
+            await asyncio.sleep(WIPED_S if self.claims.is_published else 0)
             served = asyncio.create_task(self.run())
             try:
                 while len(self.claims) and not served.done():
@@ -163,6 +163,7 @@ class Driver(Claiming):
         """The node's, which is also that of its pool."""
         self.publisher = publisher.Publisher(server, self.driver, name)
         self.publisher.changed = self._told_changed
+        self.publisher.noted = self._note
         self._server = server
         self._offers: Mapping[str, slices.Offer] = {}
         self._edits: Mapping[str, cdi.Edits] = {}
@@ -348,6 +349,11 @@ class Driver(Claiming):
     def _taken(self, socket: Any) -> None:
         self.publisher.look()
         super()._taken(socket)
+
+    def _note(self, is_published: bool) -> None:
+        # Where the disk refuses, a way back waits as if slices were there; or they are written all the same.
+        with contextlib.suppress(OSError):
+            self.claims.publish(is_published=is_published)
 
     def _told_changed(self) -> None:
         if self.changed is not None:

@@ -32,6 +32,8 @@ class Publisher:
         """True while the API server has what was shown last, as far as is known."""
         self.changed: Callable[[], None] = lambda: None
         """Called when `is_published` changes."""
+        self.noted: Callable[[bool], None] = lambda _: None
+        """Called before slices are written, with True, and after all are deleted, with False."""
         self._server, self._driver, self._node = server, driver, node
         self._devices: Sequence[Mapping[str, Any]] | None = None
         self._woken = asyncio.Event()
@@ -108,6 +110,7 @@ class Publisher:
         if not _differ(there, wanted):
             return version
         wanted = self._wanted(newest + 1)
+        self.noted(True)
         # Those that go first: a pool is complete with all slices of its newest generation.
         for name in there.keys() - wanted.keys():
             await self._delete(name)
@@ -150,6 +153,7 @@ class Publisher:
                 listed = await self._server.ask("GET", self._own())
                 for item in listed.get("items") or ():
                     await self._delete(item["metadata"]["name"])
+                self.noted(False)
 
 
 def _differ(there: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Mapping[str, Any]]) -> bool:

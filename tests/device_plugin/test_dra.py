@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from device_plugin.api import dra_health_v1alpha1_pb2 as health_pb
-from device_plugin.dra import driver, publisher
+from device_plugin.dra import claims, driver, publisher
 from device_plugin.host import paths
 from device_plugin.kubelet import service
 from runtime import device_plugin_config as config
@@ -109,7 +109,7 @@ async def test_a_claim_is_prepared_again_with_the_same_answer_and_ended_as_often
 
         assert first == second
         assert ends == ["", ""]
-        assert json.loads(node.where.claims.read_text()) == {}
+        assert json.loads(node.where.claims.read_text())["claims"] == {}
 
 
 async def test_a_claim_of_that_name_with_another_uid_is_refused(short_path: Path) -> None:
@@ -353,6 +353,17 @@ async def test_back_at_a_device_plugin_claims_keep_their_devices_until_they_end(
             await until(lambda: not list(node.where.sockets.glob("dra-*.sock")))
 
         assert late.error == "The devices of this node are offered by a device plugin: have the pod scheduled anew."
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_slices_that_could_not_be_deleted_are_remembered(is_away: bool, short_path: Path) -> None:
+    async with made(short_path) as node:
+        async with node.working():
+            await until(lambda: node.server.devices)
+            if is_away:
+                node.server.refusal = (503, "a test")
+
+        assert claims.Claims(node.where.claims).is_published is is_away
 
 
 async def test_a_restarted_driver_knows_its_claims(short_path: Path) -> None:
