@@ -85,7 +85,8 @@ test-cluster: $(CODE) ## Run the tests that need root: real kubelet, API server,
 	$(BIN)/python -m pytest $(ALONE)
 	$(BIN)/python -m pytest tests/cluster tests/host tests/images \
 		$(addprefix --ignore ,$(GITOPS) $(ALONE) $(LOOP))
-	KAE_CLUSTER_RUNTIME=containerd-2 $(BIN)/python -m pytest tests/cluster/test_device_plugin_containers.py
+	KAE_CLUSTER_RUNTIME=containerd-2 $(BIN)/python -m pytest tests/cluster/test_device_plugin_containers.py \
+		tests/cluster/test_dra.py
 
 .PHONY: test-gitops
 test-gitops: $(CODE) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
@@ -109,8 +110,9 @@ test-vm-short: $(CODE) ## Run the tests of test-vm that every change must pass (
 	$(BIN)/python -m pytest -rsR -m short tests/vm
 
 .PHONY: faults
-faults: $(CODE) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)
+faults: $(CODE) ## Inflict seeded faults on the device plugin, by each interface (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.device_plugin.faults --count $(or $(COUNT),1000) --seed $(SEED)
+	GRPC_VERBOSITY=NONE $(BIN)/python -m tests.device_plugin.dra_faults --count $(or $(COUNT),1000) --seed $(SEED)
 
 .PHONY: watcher-faults
 watcher-faults: $(CODE) ## Inflict seeded faults on the watcher (COUNT=500 SEED=0)

@@ -155,6 +155,7 @@ TABLE = {
     "drain-unbounded": ("risk", "Fewer hosts drain at a time than the policy has."),
     "match-changed": ("risk", "A changed match of a recipe takes the same hardware: no node may lose its components by it, and none get some."),
     "program-disrupts": ("risk", "A change starts no program anew that takes devices from pods that hold them."),
+    "claims-unended": ("risk", "A change takes no device plugin with the interface DRA from a node: nobody else ends claims of its devices."),
     "guard-off": ("risk", "Drivers that evict pods are confined to their own node."),
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),
@@ -172,4 +173,6 @@ TABLE = {
     "program-incomplete": ("error", "With any values, a program that runs has a container, and each of its mounts a volume."),
     "reference-absent": ("error", "What a reference stands for has a value wherever its place needs one."),
     "admission-expression": ("error", "What a recipe has the API server add to pods is of the fields that it may set, for its own resources."),
+    "dra-setting": ("error", "The interface DRA and the device plugin's have each their own settings: a policy states none of the other one."),
+    "dra-unsupported": ("error", "The API server, the kubelets and the container runtimes of a policy's nodes know DRA, if it is its interface."),
 }

@@ -6,10 +6,15 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from device_plugin.host import paths
 from runtime import device_plugin_config as config
 from runtime import errors, program, shapes
+
+if TYPE_CHECKING:
+    from device_plugin import plugin
+    from device_plugin.dra import driver
 
 LOG = logging.getLogger(__name__)
 
@@ -44,6 +49,7 @@ def _paths(options: argparse.Namespace, settings: config.Config) -> paths.Paths:
         run=options.run_dir or Path(settings.home.run),
         kubelet=options.kubelet_dir,
         recipe=settings.recipe,
+        cdi=options.cdi_dir,
     )
 
 
@@ -56,10 +62,26 @@ async def _serve(options: argparse.Namespace, where: paths.Paths, settings: conf
 
     stop = signals.stop_on_signals(asyncio.get_running_loop())
     node = plugin.Plugin(where, settings)
-    running = loop.Loop(node, state.ProgramDir(options.program_dir), options.rescan_seconds)
+    directory = state.ProgramDir(options.program_dir)
+    running = loop.Loop(node, directory, options.rescan_seconds, lambda: _claiming(node))
     with metrics.served(settings.metrics, lambda: plugin_metrics.families(node, running.registrations)):
         await loop.first_of(running.run(), stop.wait())
     LOG.info("Ended as told.")
+
+
+def _claiming(node: "plugin.Plugin") -> "driver.Claiming | None":
+    """Return the driver of the interface DRA; None where the node neither has it nor had it before."""
+    if node.settings.interface == "DevicePlugin" and not node.where.claims.exists():
+        return None
+    # Most nodes save these imports.
+    from device_plugin.dra import api_server, driver  # noqa: PLC0415 - see above
+
+    if node.settings.interface == "DevicePlugin":
+        return driver.Claiming(node)
+    name = os.environ.get("NODE_NAME")
+    if not name:
+        raise errors.Failure("NODE_NAME is not set: the interface DRA needs the name of the node.")
+    return driver.Driver(node, name, api_server.ApiServer.of_pod())
 
 
 async def _list(options: argparse.Namespace, where: paths.Paths, settings: config.Config) -> None:
@@ -94,6 +116,7 @@ def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         ("--sysfs", Path("/sys"), "DIR", "the host's sysfs"),
         ("--dev", _MOUNTED_DEV if _MOUNTED_DEV.is_dir() else Path("/dev"), "DIR", "the host's device nodes"),
         ("--kubelet-dir", Path("/var/lib/kubelet"), "DIR", "the kubelet's root folder"),
+        ("--cdi-dir", Path("/var/run/cdi"), "DIR", "the files of the Container Device Interface"),
         ("--program-dir", Path("/run/program"), "DIR", "the files of the probes"),
         (
             "--run-dir",

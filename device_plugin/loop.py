@@ -5,12 +5,16 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from device_plugin import host_links, plugin
 from device_plugin.host import events
 from device_plugin.kubelet import service
 from runtime import device_plugin_config as config
 from runtime import errors, files, state
+
+if TYPE_CHECKING:
+    from device_plugin.dra import driver
 
 LOG = logging.getLogger(__name__)
 
@@ -26,7 +30,14 @@ _BEAT_S = 10.0
 class Loop:
     """A device plugin at work."""
 
-    def __init__(self, node: plugin.Plugin, directory: state.ProgramDir, rescan_s: float) -> None:
+    def __init__(
+        self,
+        node: plugin.Plugin,
+        directory: state.ProgramDir,
+        rescan_s: float,
+        claiming: "Callable[[], driver.Claiming | None]" = lambda: None,
+    ) -> None:
+        """Takes what makes the driver of a node whose interface is DRA, or was so before."""
         self._node = node
         self._directory = directory
         self._rescan_s = rescan_s
@@ -34,9 +45,10 @@ class Loop:
         node.surprised = self.wake
         self._shown = ""
         """The text of the readiness file; empty without one."""
-        self.registrations: Sequence[service.Registration] = tuple(
-            self._registration(resource) for resource in node.settings.resources
-        )
+        self._claiming = claiming
+        self.registrations: Sequence[service.Served] = ()
+        if node.settings.interface == "DevicePlugin":
+            self.registrations = tuple(self._registration(resource) for resource in node.settings.resources)
 
     def wake(self) -> None:
         """Scan soon, because something happened."""
@@ -50,13 +62,24 @@ class Loop:
             await first_of(self._beat(), self._work(lock))
 
     async def _work(self, lock: files.Lock) -> None:
+        beside = await self._begin()
         # Host paths first: a container may start as soon as the kubelet knows a device.
         await self._node.look()
         with self._events() as folders:
             try:
-                await first_of(*(each.run() for each in self.registrations), self._look_on(folders, lock))
+                work = (*(each.run() for each in self.registrations), *(part() for part in beside))
+                await first_of(*work, self._look_on(folders, lock))
             finally:
                 self._directory.set_unready()
+
+    async def _begin(self) -> "Sequence[driver.Work]":
+        """Learn what the interface before has given, and return what else is to run."""
+        made = self._claiming()
+        if made is None:
+            return ()
+        made.changed = self._show
+        self.registrations = (*self.registrations, *made.registrations)
+        return await made.begin()
 
     async def _look_on(self, folders: events.FolderEvents, lock: files.Lock) -> None:
         loop = asyncio.get_running_loop()
@@ -116,6 +139,8 @@ class Loop:
         where = self._node.where
         folders.watch(where.sockets)
         folders.watch(where.run, where.changing.name)
+        if self._node.settings.interface == "DRA":
+            folders.watch(where.cdi, self._node.settings.home.dra_driver)
         for folder, beginnings in self._node.watched().items():
             folders.watch(folder, *beginnings)
 
@@ -134,8 +159,10 @@ class Loop:
 
     def _show(self) -> None:
         shown = ""
-        if all(each.registered for each in self.registrations):
+        if self.registrations and all(each.registered for each in self.registrations):
             shown = "The kubelet watches every resource."
+            if self._node.settings.interface == "DRA":
+                shown = "The kubelet has the driver, and the scheduler sees the devices."
             if dead := self._node.dead:
                 # It says no more than that: a dead device is no reason to halt the rollout of the plugin.
                 shown += f" No device of {', '.join(dead)} is healthy."

@@ -45,6 +45,10 @@ class Plugin:
         """The groups of device nodes, and the tokens."""
         self.surprised: Callable[[], None] = lambda: None
         """Called when Allocate found a device otherwise than the last look: others may have changed, too."""
+        self.applied: Callable[[], None] = lambda: None
+        """Called after each look, and when Allocate found a device otherwise."""
+        self.given: Mapping[tuple[str, str], health.Reason] = {}
+        """The reasons why devices, by resource and id, are given away by the interface that the node had before."""
         self._reader = reader.Reader(where, settings, patience_s)
         self._on_host = self._reader.on_host()
         self._resources = {resource.name: resource for resource in settings.resources}
@@ -86,8 +90,10 @@ class Plugin:
         devices, withheld = advertised.split(scan.functions, self._reasons)
         units = tuple(advertised.units(self.settings, self._on_host, self.units, changing=self._changing))
         failures = host_links.publish(self.where, devices, units)
-        devices = tuple(self._with_files(device, failures) for device in devices)
-        units = tuple(self._with_files(unit, failures) for unit in units)
+        devices = tuple(self._with_given(self._with_files(device, failures)) for device in devices)
+        units = tuple(
+            self._with_given(part) for unit in units for part in self._parted(self._with_files(unit, failures))
+        )
         _log_devices(self.devices, self._withheld, devices, withheld)
         earlier, now = ({(unit.resource, unit.ids): unit for unit in known} for known in (self.units, units))
         _log_changes(earlier, now, lambda _: "Its nodes are not there.")
@@ -102,6 +108,11 @@ class Plugin:
         for warning in sorted(warnings - self._warnings):
             LOG.warning("%s", warning)
         self._warnings = warnings
+        self.applied()
+
+    def again(self) -> None:
+        """Judge the devices anew, as they were read last: what is `given` has changed."""
+        self._apply(self._reader.scan())
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         """Return the answer for one container; raises `Refusal` for a device that cannot be used now."""
@@ -195,6 +206,21 @@ class Plugin:
         texts = filter(None, (failures.get(host_links.key(device)), self._lacks.get(device.resource)))
         lacking: tuple[health.Reason, ...] = tuple(health.Reason(code="HostPath", text=text) for text in texts)
         return structs.replace(device, reasons=(*device.reasons, *lacking)) if lacking else device
+
+    def _with_given(self, device: _AnyDevice) -> _AnyDevice:
+        """Return a device with the reason why nobody else may have it."""
+        why = self.given.get((device.resource, device.ids[0])) if self.given and device.ids else None
+        return structs.replace(device, reasons=(*device.reasons, why)) if why is not None else device
+
+    def _parted(self, unit: advertised.Unit) -> list[advertised.Unit]:
+        """Return tokens as those that are given away, and the others."""
+        given = [each for each in unit.ids if (unit.resource, each) in self.given] if len(unit.ids) > 1 else []
+        rest = tuple(each for each in unit.ids if each not in given)
+        return [structs.replace(unit, ids=ids) for ids in (rest, *((each,) for each in given)) if ids]
+
+    def edits(self, resource: str, devices: Sequence[advertised.AnyDevice]) -> api.ContainerAllocateResponse:
+        """Return what a container gets with these devices of a resource, whatever their health is."""
+        return allocation.answer(self.where, self._resources[resource], devices, self._on_host[resource])
 
     def _forget_histories(self) -> None:
         """Forget faults of devices that have been away for the window: a reset takes a device away for a moment."""

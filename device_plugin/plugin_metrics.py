@@ -11,7 +11,7 @@ from device_plugin.kubelet import service
 from runtime import metrics
 
 
-def families(node: plugin.Plugin, registrations: Sequence[service.Registration]) -> Iterator[metrics.Family]:
+def families(node: plugin.Plugin, registrations: Sequence[service.Served]) -> Iterator[metrics.Family]:
     """Yield the metrics."""
     shared = "Advertised devices; a shared device counts once."
     counts = _counts(node)

@@ -166,11 +166,22 @@ class Uacce(Resource, frozen=True, kw_only=True):
 AnyResource = Token | Char | Vfio | Uacce
 
 
+class Dra(shapes.Shape, frozen=True, kw_only=True):
+    """How claims get devices, by the interface DRA."""
+
+    queues: Literal["Exclusive", "Shared"] = "Exclusive"
+    """Whether a claim has a device of the class uacce alone, or an amount of its queues."""
+
+
 class Config(shapes.Config, frozen=True, kw_only=True):
     """What the node advertises, and how it shares and allocates it."""
 
     resources: Annotated[tuple[AnyResource, ...], msgspec.Meta(min_length=1)]
     allocation_policy: Literal["Balanced", "Packed"]
+    """Of the interface DevicePlugin; with DRA the scheduler chooses the devices."""
+    interface: Literal["DevicePlugin", "DRA"] = "DevicePlugin"
+    """How the node offers its devices: by the kubelet's device plugins, or by Dynamic Resource Allocation."""
+    dra: Dra = Dra()
 
     def __post_init__(self) -> None:
         """Raise ValueError for resources that cannot be offered."""
@@ -179,6 +190,8 @@ class Config(shapes.Config, frozen=True, kw_only=True):
                 raise ValueError("LD_PRELOAD is in `env`, and `preload` is LD_PRELOAD: leave one of them out")
             if isinstance(resource, Token) and resource.count * resource.shares > _MOST:
                 raise ValueError(f"Resource '{resource.name}' has more than {_MOST} shares of tokens")
+            if self.interface == "DRA" and resource.shares != 1:
+                raise ValueError(f"Resource '{resource.name}' has shares, which the interface DRA does not know")
         for name in _twice(resource.name for resource in self.resources):
             raise ValueError(f"Resource '{name}' is there twice")
         offered = [resource.kind for resource in self.resources if isinstance(resource, Vfio | Uacce)]

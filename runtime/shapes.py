@@ -75,6 +75,11 @@ class Home(Shape, frozen=True, kw_only=True):
     files: Annotated[str, msgspec.Meta(pattern=r"^/opt(/[A-Za-z0-9_-][A-Za-z0-9._:+,@-]*)*\Z", max_length=200)] = "/opt"
     """The folder that the names of its user-space files are relative to."""
 
+    @property
+    def dra_driver(self) -> str:
+        """Return the name of the recipe's driver of Dynamic Resource Allocation; no other recipe's has it."""
+        return f"{self.prefix}.openfuyao.com"
+
 
 class Kind(Shape, frozen=True, kw_only=True):
     """A kind of PCI devices."""

@@ -22,6 +22,7 @@ SINCE = {
     "ValidatingAdmissionPolicyBinding": "1.30",
     "MutatingAdmissionPolicy": "1.36",
     "MutatingAdmissionPolicyBinding": "1.36",
+    "DeviceClass": "1.36",
 }
 """Kinds that are younger than the oldest release."""
 _FIELDS = {"RestartAllContainers": "1.36", "appArmorProfile": "1.30"}

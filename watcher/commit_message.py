@@ -9,6 +9,7 @@ _SORTS: tuple[tuple[str, Callable[[snapshot.Node], object]], ...] = (
     ("kernel", lambda node: node.profile.kernel_version),
     ("kubelet", lambda node: node.profile.kubelet_version),
     ("operating system", lambda node: node.profile.os_image),
+    ("container runtime", lambda node: node.profile.container_runtime_version),
     ("architecture", lambda node: node.profile.architecture),
     ("devices", loss_guard.devices_of),
     ("driver", loss_guard.driver_of),

@@ -25,6 +25,7 @@ class _Profile(shapes.Shape, frozen=True):
     kernel_version: str = ""
     kubelet_version: str = ""
     os_image: str = ""
+    container_runtime_version: str = ""
     labels: _Labels = msgspec.field(default_factory=dict)
     taints: tuple[_Taint, ...] = ()
 

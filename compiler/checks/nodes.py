@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import recipes, repeats, wording
+from compiler.checks import dra
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
@@ -52,6 +53,7 @@ def _of_division(planned: plan.Plan, division: pools.Division, own: Sequence[pla
     yield from uncompared(name, policy, planned.inventory.nodes)
     yield from pool_checks.in_cluster(division, planned.inventory, own)
     yield from pool_checks.daemonsets(planned.cluster, division)
+    yield from dra.unsupported(planned, division, own)
 
 
 @rule("duplicate-object", "error")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from compiler import diagnostics, keywords, names, recipes, wording
-from compiler.checks import containers, driver, images, pools, resources
+from compiler.checks import containers, dra, driver, images, pools, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import definitions, overlap, pods, selectors
 from compiler.formats import documents, references
@@ -29,6 +29,7 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
     yield from resources.of_plugin(policy)
+    yield from dra.settings(policy)
 
 
 def components(policy: definitions.Policy) -> Iterator[Diagnostic]:

@@ -14,6 +14,7 @@ from compiler.planning import loaded, plan, pools
 from compiler.project import load, project_file
 from compiler.project.by_cluster import planned
 from compiler.views import plan_data, plan_text, selection
+from runtime import dra
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -97,6 +98,9 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
     yield ""
     offered = ", ".join(f"{name}: {'?' if count is None else count}" for name, count in decision.resources)
     yield f"resources: {offered or 'none'}"
+    if decision.device_plugin.image and decision.policy and decision.policy.offered and decision.policy.offered.is_dra:
+        classes = ", ".join(dra.device_class(resource.name) for resource in decision.policy.offered.resources)
+        yield f"  by Dynamic Resource Allocation, as devices of {classes}"
 
 
 def _driver_terms(division: pools.Division, node: snapshot.Node) -> tuple[selectors.Term, ...]:

@@ -192,6 +192,11 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     config: Mapping[str, Any]
     """Fields of its config that nothing else asks for, by their names there."""
 
+    @property
+    def is_dra(self) -> bool:
+        """True where nodes offer their devices by Dynamic Resource Allocation."""
+        return bool(self.config["interface"] == "DRA")
+
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A program of a recipe on the nodes of a policy, or on those of one pool."""

@@ -36,6 +36,7 @@ def _profile_of(raw: Mapping[str, Any]) -> snapshot.Profile:
         kernel_version=raw.get("kernelVersion", ""),
         kubelet_version=raw.get("kubeletVersion", ""),
         os_image=raw.get("osImage", ""),
+        container_runtime_version=raw.get("containerRuntimeVersion", ""),
         discovered=raw["discovered"],
         labels=raw.get("labels", {}),
         taints=tuple(
@@ -90,6 +91,7 @@ def _profile_data(profile: snapshot.Profile) -> dict[str, Any]:
         "kernelVersion": profile.kernel_version,
         "kubeletVersion": profile.kubelet_version,
         "osImage": profile.os_image,
+        "containerRuntimeVersion": profile.container_runtime_version,
         "labels": dict(profile.labels),
         "taints": [taint._asdict() for taint in profile.taints],
     }

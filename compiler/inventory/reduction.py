@@ -41,6 +41,8 @@ _PASSED_BY = _TOLERATED_TAINTS | _PASSING_TAINTS
 
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
+_FACTS = ("architecture", "kernelVersion", "kubeletVersion", "osImage", "containerRuntimeVersion")
+"""The fields of status.nodeInfo that an inventory has."""
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 
 _KEYS = 10_000
@@ -114,7 +116,7 @@ class Reducer:
             for taint in (raw.get("spec") or {}).get("taints") or ()
         ]
         labels = metadata.get("labels") or {}
-        facts = tuple(info.get(field, "") for field in ("architecture", "kernelVersion", "kubeletVersion", "osImage"))
+        facts = tuple(info.get(field, "") for field in _FACTS)
         return self.reduced(metadata["name"], labels, lambda: _is_annotated(metadata), facts, taints)
 
     def reduced(
@@ -127,8 +129,8 @@ class Reducer:
     ) -> snapshot.Node:
         """Return the node of this name, with these labels and all its taints.
 
-        Its facts are architecture, kernel, kubelet and image of the operating system. `is_annotated` says whether it
-        has the annotation that NFD was here, and is asked where no label says so.
+        Its facts are architecture, kernel, kubelet, image of the operating system and container runtime. `is_annotated`
+        says whether it has the annotation that NFD was here, and is asked where no label says so.
         """
         keys = tuple(labels)
         shape = self._shapes.get(keys) or self._shape(keys)
@@ -200,12 +202,13 @@ class Reducer:
         key = (facts, discovered, taints, labels)
         profile = self._profiles.get(key)
         if profile is None:
-            architecture, kernel, kubelet, image = facts
+            architecture, kernel, kubelet, image, runtime = facts
             profile = self._profiles[key] = snapshot.Profile(
                 architecture=architecture,
                 kernel_version=kernel,
                 kubelet_version=kubelet,
                 os_image=image,
+                container_runtime_version=runtime,
                 discovered=discovered,
                 labels=dict(zip(*labels, strict=True)),
                 taints=taints,

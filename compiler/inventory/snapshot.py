@@ -27,6 +27,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     kernel_version: str
     kubelet_version: str
     os_image: str
+    container_runtime_version: str = ""
+    """Such as containerd://2.1.4; empty where an inventory of an earlier release does not say."""
     discovered: bool
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
@@ -34,7 +36,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """Computed once, because thousands of nodes look up the same profile."""
 
     def __post_init__(self) -> None:
-        facts = (self.architecture, self.kernel_version, self.kubelet_version, self.os_image, self.taints)
+        system = (self.architecture, self.kernel_version, self.kubelet_version, self.os_image)
+        facts = (*system, self.container_runtime_version, self.taints)
         structs.force_setattr(self, "_hash", hash((facts, frozenset(self.labels.items()))))
 
     def __hash__(self) -> int:

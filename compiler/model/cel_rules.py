@@ -75,6 +75,21 @@ def _whole_groups(kind: kae.Kind) -> Rule:
     )
 
 
+def _whole_devices(kind: kae.Kind) -> Rule:
+    """Return the rule that devices have no shares by the interface DRA."""
+    shares = f"sharing.{kind.name}"
+    return Rule(
+        f"!{_equals('interface', 'DRA')} || !({_has(shares)}) || self.{shares} == 1",
+        diagnostics.CODES["dra-setting"].rule,
+    )
+
+
+_INTERFACE = Rule(
+    f"{_equals('interface', 'DRA')} ? !has(self.allocationPolicy) : !has(self.dra)",
+    diagnostics.CODES["dra-setting"].rule,
+)
+
+
 def _one_of(*fields: str) -> Rule:
     """Return the rule that exactly one of the fields is present."""
     given = ", ".join(f"has(self.{field})" for field in fields)
@@ -191,9 +206,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "StackWave": _WAVE,
         "StackFrozen": _FROZEN,
         "StackRollout": (_UNAVAILABLE, _RISING),
-        "StackPlugin": (_UNAVAILABLE,),
+        "StackPlugin": (_UNAVAILABLE, _INTERFACE),
         "DevicePolicySpec": (_DEFAULT, _SELECTOR),
-        "DevicePlugin": (_IMAGE, _UNAVAILABLE, *map(_whole_groups, kae.KINDS)),
+        "DevicePlugin": (
+            *(_IMAGE, _UNAVAILABLE, _INTERFACE),
+            *map(_whole_groups, kae.KINDS),
+            *map(_whole_devices, kae.KINDS),
+        ),
         "KAEClusterSpec": (
             Rule(
                 "!has(self.kubernetesVersion) || int(self.kubernetesVersion.split('.')[1]) >= 25",

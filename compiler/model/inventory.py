@@ -26,6 +26,8 @@ class Profile(Model):
     kernelVersion: str = ""
     kubeletVersion: str = ""
     osImage: str = ""
+    containerRuntimeVersion: str = ""
+    """Such as containerd://2.1.4."""
     discovered: bool
     """Whether NFD has labelled the node."""
     labels: dict[forms.LabelKey, forms.LabelValue] = Field(default_factory=dict)
@@ -77,6 +79,7 @@ class NodeInfo(Foreign):
     kernelVersion: str = ""
     kubeletVersion: str = ""
     osImage: str = ""
+    containerRuntimeVersion: str = ""
 
 
 class NodeStatus(Foreign):

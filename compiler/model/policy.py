@@ -344,6 +344,13 @@ class Inject(Model):
     """Files and folders of the host, read-only: the path in the container, and the path on the host."""
 
 
+class Dra(Model):
+    """How claims get devices, by the interface DRA."""
+
+    queues: Literal["Exclusive", "Shared"] = "Exclusive"
+    """Whether a claim has a device of the class uacce alone, or an amount of its queues (the capacity `queues`)."""
+
+
 class Offer(Model):
     """What a device plugin of any recipe has: its pace, and the choice between devices."""
 
@@ -351,6 +358,11 @@ class Offer(Model):
     """Pods of the DaemonSet that may be replaced at a time."""
     allocationPolicy: Literal["Balanced", "Packed"] = "Balanced"
     """Which device is handed out first: the least used, or the most used that still has room."""
+    interface: Literal["DevicePlugin", "DRA"] = "DevicePlugin"
+    """How nodes offer devices: by the kubelet's device plugins, or by Dynamic Resource Allocation (Kubernetes 1.36,
+    containerd 2.0)."""
+    dra: Dra = base.defaults()
+    """Of the interface DRA: how claims get devices."""
     metrics: DevicePluginMetrics = base.defaults()
     """Metrics of the device plugin."""
 

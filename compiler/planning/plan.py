@@ -269,7 +269,8 @@ def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Lan
     if policy.offered is None:
         return _disabled(policy, "devicePlugin")
     obstacle = _obstacle(policy, node, division.device_plugin_terms, policy.recipe.opt_out_device_plugin)
-    return obstacle or Landing(image=division.device_plugin_image, reason=_hardware(policy, node))
+    interface = ", and offers resources by DRA" if policy.offered.is_dra else ""
+    return obstacle or Landing(image=division.device_plugin_image, reason=f"{_hardware(policy, node)}{interface}")
 
 
 def _program_landing(division: pools.Division, stated: definitions.Program, node: snapshot.Node) -> Landing:

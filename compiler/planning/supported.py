@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from compiler.fleet import clusters
 from compiler.inventory import snapshot
+from runtime import dra
 
 OLDEST_KUBERNETES = 25
 """The oldest minor release that manifests are rendered for."""
@@ -16,6 +17,14 @@ the node's name in the claims of a pod's token."""
 QUIET_KUBERNETES = 36
 """The first minor release whose API server and kubelet start the containers of a pod over where one of them asks for
 it: RestartAllContainers of KEP-5532, on by default from then on."""
+
+DRA_KUBERNETES = dra.SINCE
+"""The first minor release whose scheduler serves extended resources by DRA (KEP-5004), and that has the other features
+of it that the device plugin uses: taints (KEP-5055) and capacities (KEP-5075), both on by default from then on."""
+
+DRA_CONTAINERD = 2
+"""The first release of containerd that gives a container its CDI devices by default; an older one leaves them out, and
+the pod runs without its device."""
 
 MUTATING_KUBERNETES = 36
 """The first minor release whose API server has MutatingAdmissionPolicy v1 (KEP-3962)."""

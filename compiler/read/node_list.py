@@ -60,6 +60,7 @@ class _Info(msgspec.Struct, rename="camel"):
     kernel_version: _Word
     kubelet_version: _Word
     os_image: _Word
+    container_runtime_version: _Word = _ABSENT
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -133,6 +134,7 @@ def _list(content: bytes) -> _List:
     words = 2
     for node in found.items:
         words += 5 + len(node.metadata) + (node.kind is not _ABSENT)
+        words += node.status.node_info.container_runtime_version is not _ABSENT
         for taint in node.spec.taints:
             words += 2 + (taint.value is not _ABSENT)
     _require_met(before, words)
@@ -153,7 +155,13 @@ def _reduced(node: _Node, labels: "_Labels", reducer: reduction.Reducer) -> snap
         _NAME.decode(metadata["name"]),
         labels.of(metadata["labels"]),
         lambda: "annotations" in metadata and _is_annotated(metadata["annotations"]),
-        (info.architecture, info.kernel_version, info.kubelet_version, info.os_image),
+        (
+            info.architecture,
+            info.kernel_version,
+            info.kubelet_version,
+            info.os_image,
+            str(info.container_runtime_version),
+        ),
         [snapshot.Taint(taint.key, str(taint.value), taint.effect) for taint in node.spec.taints],
     )
 

@@ -51,7 +51,9 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
         if installed := node_programs.installed(one):
             yield _driver(spec, one.recipe.driver, installed)
         if offered := node_programs.offered(one):
-            yield _of_app(spec, one.recipe.device_plugin, _metrics(plugin.container for _, plugin in offered))
+            asks = any(plugin.is_dra for _, plugin in offered)
+            ports = spec.networkPolicies.apiServerPorts if asks else ()
+            yield _of_app(spec, one.recipe.device_plugin, _metrics(plugin.container for _, plugin in offered), ports)
         for program in one.recipe.programs:
             if found := programs.deployed(one, program):
                 asks = any(programs.has_token(made.program) for _, made in found)

@@ -10,7 +10,7 @@ from compiler import names, recipes
 from compiler.fleet import definitions, pods
 from compiler.planning import plan, pools, supported
 from compiler.rendering import ir, program_configs
-from runtime import device_plugin_config, driver_config, shapes
+from runtime import device_plugin_config, dra, driver_config, shapes
 
 _GRACE_SECONDS = 120
 """Enough to end any step but a build; a step that is cut short is healed by the next start."""
@@ -116,12 +116,38 @@ class DevicePlugin(Pod, frozen=True, kw_only=True):
     """Volume and folder of the host that it sees below /host: those above what containers get, such as libraries."""
     device_nodes: shapes.DeviceNodes | None
     """What it sets of the device nodes; None: nothing."""
+    is_dra: bool = False
+    """True where it is a driver of Dynamic Resource Allocation, which writes ResourceSlices and files of CDI."""
+
+
+class SliceAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """The rights of a recipe's device plugins to ResourceSlices and claims, and what holds them to their own node."""
+
+    account: str
+    """The ServiceAccount, after which rights and admission policy are named."""
+    namespace: str
+    driver: str
+    """The name of the driver of Dynamic Resource Allocation."""
+    words: str
+    """The beginning of sentences about it."""
+
+
+class DeviceClass(msgspec.Struct, frozen=True, kw_only=True):
+    """A class of devices, by which claims and an extended resource name them."""
+
+    name: str
+    resource: str
+    """The extended resource."""
+    expression: str
+    """Which devices are of it, in CEL."""
 
 
 _ACCESS = ("serviceaccount-kae-driver", "role-kae-driver", "rolebinding-kae-driver")
 _EVICTING = ("clusterrole-kae-driver", "clusterrolebinding-kae-driver")
 _KINDS = ("validatingadmissionpolicy", "validatingadmissionpolicybinding")
 _GUARD = tuple(f"{kind}-{name}" for name in ("kae-driver", "kae-driver-leases") for kind in _KINDS)
+_GUARD_OF_SLICES = tuple(f"{kind}-kae-device-plugin" for kind in _KINDS)
+_SLICE_ACCESS = ("clusterrole-kae-device-plugin", "clusterrolebinding-kae-device-plugin")
 _GUARD_OF_PROGRAMS = tuple(f"{kind}-kae-driver-programs" for kind in _KINDS)
 
 Installed = tuple[pools.Division, definitions.Driver]
@@ -163,7 +189,10 @@ def drivers(planned: plan.Plan) -> Iterator[ir.Input]:
 
 
 def guards(planned: plan.Plan) -> Iterator[ir.Input]:
-    """Yield what confines the installers that evict or delete pods; it stays where one of them cleans up."""
+    """Yield what confines installers that evict or delete pods, and device plugins that write slices.
+
+    That of installers stays where one of them cleans up.
+    """
     for one in planned.recipes:
         served = installed(one)
         draining = [driver for _, driver in served if driver.drain.enabled]
@@ -174,6 +203,8 @@ def guards(planned: plan.Plan) -> Iterator[ir.Input]:
         for templates, confined in ((_GUARD, draining), (_GUARD_OF_PROGRAMS, followed)):
             if confined:
                 yield ir.Input(templates, value, kept=any(driver.enabled_cleanup for driver in confined))
+        if _by_dra(one):
+            yield ir.Input(_GUARD_OF_SLICES, _slice_access(planned, one.recipe))
 
 
 def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Installed]) -> Iterator[ir.Input]:
@@ -270,8 +301,40 @@ def device_plugins(planned: plan.Plan) -> Iterator[ir.Input]:
         if served:
             account = Account(name=one.recipe.device_plugin, namespace=planned.cluster.spec.namespace)
             yield ir.Input(("serviceaccount-kae-device-plugin",), account, folder=folder)
+        if _by_dra(one):
+            yield ir.Input(_SLICE_ACCESS, _slice_access(planned, one.recipe), folder=folder)
         for division, plugin in served:
             yield ir.Input(("daemonset",), _device_plugin(planned.cluster, division, plugin), folder=folder)
+    yield from _device_classes(planned)
+
+
+def _by_dra(one: plan.RecipePlan) -> list[device_plugin_config.AnyResource]:
+    """Return the resources that policies of a recipe offer by Dynamic Resource Allocation."""
+    return [resource for _, plugin in offered(one) if plugin.is_dra for resource in plugin.resources]
+
+
+def _slice_access(planned: plan.Plan, recipe: recipes.Recipe) -> SliceAccess:
+    return SliceAccess(
+        account=recipe.device_plugin,
+        namespace=planned.cluster.spec.namespace,
+        driver=recipe.home.dra_driver,
+        words=f"The device plugin of recipe '{recipe.name}'",
+    )
+
+
+def _device_classes(planned: plan.Plan) -> Iterator[ir.Input]:
+    """Yield a class for each extended resource, whoever offers it: a second one would hide the first (KEP-5004)."""
+    drivers: dict[str, dict[str, None]] = {}
+    for one in planned.recipes:
+        for resource in _by_dra(one):
+            drivers.setdefault(resource.name, {})[one.recipe.home.dra_driver] = None
+    for name, own in drivers.items():
+        # Of a device of another driver, an attribute that it lacks would be an error, which fails the whole claim.
+        named = f"device.attributes[device.driver].?resource.orValue('') == '{dra.attribute(name)}'"
+        whose = " || ".join(f"device.driver == '{driver}'" for driver in own)
+        expression = f"{whose if len(own) == 1 else f'({whose})'} && {named}"
+        value = DeviceClass(name=dra.device_class(name), resource=name, expression=expression)
+        yield ir.Input(("deviceclass",), value)
 
 
 def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugin: definitions.Plugin) -> DevicePlugin:
@@ -287,6 +350,7 @@ def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugi
         config=program_configs.device_plugin(cluster, policy, plugin),
         folders=tuple(_folders(policy, plugin)),
         device_nodes=plugin.device_nodes,
+        is_dra=plugin.is_dra,
     )
 
 

@@ -121,7 +121,9 @@ def _of_object(data: Object) -> Iterator[Privilege]:
     elif kind == _MUTATING:
         yield from _of_mutations(data["spec"])
     elif kind == "ValidatingAdmissionPolicyBinding":
-        what = "deletions of pods" if data["metadata"]["name"].endswith("-programs") else "evictions"
+        name = data["metadata"]["name"]
+        others = {"-programs": "deletions of pods", "-device-plugin": "writes of ResourceSlices"}
+        what = next((what for end, what in others.items() if name.endswith(end)), "evictions")
         yield Privilege(sort="confinement", text=f"the API server confines {what} to the own node")
 
 

@@ -32,6 +32,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 CHANGING = Reason(code="DriverChanging", text="The driver of the node is being changed.")
 DAMPED = Reason(code="Damped", text="It failed again and again, and has not been without fault for long enough since.")
+GIVEN_BY_DEVICE_PLUGIN, GIVEN_BY_CLAIM = "GivenByDevicePlugin", "GivenByClaim"
+"""The codes of devices that containers still hold from before the interface of the node changed."""
 _HANGS = "A read of its attributes in sysfs hangs: the kernel resets it, or is stuck (dmesg)."
 UNREADABLE = Reason(code="Unreadable", text=_HANGS, fault=True)
 UNANSWERED = Reason(code="Unreadable", text="A read of its files on the host hangs: does their file system answer?")

@@ -23,6 +23,18 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
     """The recipe's own; mounted under its own name, as answers to the kubelet name it for the host."""
     kubelet: Path
     recipe: str
+    cdi: Path = Path("/var/run/cdi")
+    """The folder in which container runtimes find the files of CDI; they read /etc/cdi, too."""
+
+    @property
+    def claims(self) -> Path:
+        """Return the file that remembers which claims have a device, by the interface DRA."""
+        return self.run / "claims.json"
+
+    @property
+    def pod_resources(self) -> Path:
+        """Return the kubelet's socket that says which pods have devices."""
+        return self.kubelet / "pod-resources" / "kubelet.sock"
 
     @property
     def sockets(self) -> Path:

@@ -120,7 +120,7 @@ def walk(where: paths.Paths, entries: Iterable[config.DeviceGroup]) -> tuple[Gro
     majors = _majors()
     every = (pair for entry in entries for pair in _in_step(where, entry))
     found = {tuple(path for _, path in nodes): (anchor, nodes) for anchor, nodes in every}
-    owners = {anchor: _owner(where, _numbers(where, anchor)) for anchor, _ in found.values()}
+    owners = {anchor: _owner(where, numbers(where, anchor)) for anchor, _ in found.values()}
     anchors = Counter(address for address, _ in owners.values())
     taken = Counter[str]()
     groups = []
@@ -148,7 +148,7 @@ def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[st
     """Yield the paths of the nodes of each device, and that of the node by which it is known."""
     found = {index: matches(where, path.path) for index, path in enumerate(entry.paths)}
     alone = {index: names for index, names in found.items() if entry.paths[index].limit == 1}
-    functions = {name: _function(where, _numbers(where, name)) for names in alone.values() for name in names}
+    functions = {name: _function(where, numbers(where, name)) for names in alone.values() for name in names}
     owned = {index: names for index, names in alone.items() if any(functions[name] for name in names)}
     columns = list(_columns(entry, {index: names for index, names in found.items() if index not in owned}))
     if owned or entry.vendor or entry.driver:
@@ -206,17 +206,18 @@ def node_at(
     where: paths.Paths, part: config.GroupPath | config.InjectedNode, path: str, majors: frozenset[str] = frozenset()
 ) -> Node:
     """Return the node at a path that a part of the config names, and whether a driver of `majors` serves it."""
-    numbers = _numbers(where, path)
+    found = numbers(where, path)
     return Node(
         path=path,
         container=in_container(part.as_, path),
         permissions=part.permissions,
-        numbers=numbers,
-        served=not majors or numbers.partition(":")[0] in majors,
+        numbers=found,
+        served=not majors or found.partition(":")[0] in majors,
     )
 
 
-def _numbers(where: paths.Paths, path: str) -> str:
+def numbers(where: paths.Paths, path: str) -> str:
+    """Return the kind and the numbers of a device node of the host, such as char/239:2; none of what is none."""
     found = real(where, path)
     try:
         status = where.on_host(found or path).stat()

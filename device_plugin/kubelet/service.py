@@ -1,7 +1,8 @@
 """Serve a resource to the kubelet: a socket in its registry folder, with two gRPC services and the list of devices.
 
 By Registration the kubelet's plugin watcher learns the resource of a socket (kubernetes/kubernetes
-pkg/kubelet/pluginmanager); DevicePlugin is the API v1beta1. Only the kubelet calls them.
+pkg/kubelet/pluginmanager); DevicePlugin is the API v1beta1. Only the kubelet calls them. A driver of DRA has a socket
+of the same sort.
 
 The kubelet dials every socket that appears in the folder, and every socket that it finds there when it starts. It never
 dials a socket twice while it runs, even if the stream broke: then a socket of a new name must appear. Names are never
@@ -111,17 +112,17 @@ class Node(Protocol):
 
 
 class RegistrationService:
-    """Tell the kubelet the resource of this socket, and learn whether the registration succeeded."""
+    """Tell the kubelet what this socket serves, and learn whether the registration succeeded."""
 
-    def __init__(self, resource: str, told: Callable[[bool, str], None]) -> None:
-        self._resource = resource
+    def __init__(self, info: registry.PluginInfo, told: Callable[[bool, str], None]) -> None:
+        self._info = info
         self._told = told
 
     async def GetInfo(  # noqa: N802 - the service's name
         self, request: registry.InfoRequest, context: "Context"
     ) -> registry.PluginInfo:
-        """Return the resource; the kubelet asks within a second after the socket appeared."""
-        return registry.PluginInfo(type="DevicePlugin", name=self._resource, supported_versions=[API_VERSION])
+        """Return what is served; the kubelet asks within a second after the socket appeared."""
+        return self._info
 
     async def NotifyRegistrationStatus(  # noqa: N802 - the service's name
         self, request: registry.RegistrationStatus, context: "Context"
@@ -234,26 +235,33 @@ class _Socket(msgspec.Struct, kw_only=True):
             self.lost.set()
 
 
-class Registration:
-    """Keep one resource registered with the kubelet, as long as `run` runs."""
+class Served:
+    """Keep a socket of services registered with the kubelet, as long as `run` runs."""
 
-    def __init__(self, where: paths.Paths, resource: config.Resource, plugin: DevicePlugin, shown: DeviceList) -> None:
-        self.resource = resource.name
-        self.devices = shown
+    def __init__(self, where: paths.Paths, info: registry.PluginInfo, stem: str) -> None:
+        self.resource = info.name
+        """The name of what is served: of a resource, or of a driver."""
         self.results = {"succeeded": 0, "failed": 0}
         self.changed: Callable[[], None] | None = None
-        """Called when a kubelet opens or closes its stream."""
+        """Called when `registered` may have changed."""
         self._sockets = where.sockets
-        self._name = socket_name(resource)
-        self._plugin = plugin
+        self._info = info
+        self._name = stem
         self._socket: _Socket | None = None
         self._refusals = 0
-        shown.watched = self._streams_changed
 
     @property
     def registered(self) -> bool:
-        """Return whether a kubelet watches the resource."""
-        return self.devices.streams > 0
+        """Return whether a kubelet uses it."""
+        raise NotImplementedError
+
+    def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
+        """Return the handlers of its services but Registration."""
+        raise NotImplementedError
+
+    def _taken(self, socket: _Socket) -> None:
+        """Do what is due once the kubelet has taken the socket."""
+        raise NotImplementedError
 
     def check(self) -> None:
         """Replace the socket if its file was removed or replaced; to be called when the folder may have changed."""
@@ -261,7 +269,7 @@ class Registration:
             self._socket.lose("Its socket was removed or replaced.")
 
     async def run(self) -> None:
-        """Keep the resource registered until cancelled; raises `errors.Failure` when no socket can be created."""
+        """Keep it registered until cancelled; raises `errors.Failure` when no socket can be created."""
         while True:
             socket = _Socket(path=self._sockets / f"{self._name}-{secrets.token_hex(4)}.sock")
             server = await self._serve(socket)
@@ -281,10 +289,9 @@ class Registration:
         if len(str(socket.path).encode()) > _LONGEST_PATH:
             raise errors.Failure(f"The path of the socket '{socket.path}' is longer than {_LONGEST_PATH} bytes.")
         server = aio.server()
-        registration = RegistrationService(self.resource, lambda taken, error: self._told(socket, taken, error))
-        services = {"Registration": (registry, registration), "DevicePlugin": (api, self._plugin)}
-        handlers = (handler(proto.DESCRIPTOR.services_by_name[name], own) for name, (proto, own) in services.items())
-        server.add_generic_rpc_handlers(tuple(handlers))
+        registration = RegistrationService(self._info, lambda taken, error: self._told(socket, taken, error))
+        own = handler(registry.DESCRIPTOR.services_by_name["Registration"], registration)
+        server.add_generic_rpc_handlers((own, *self._handlers()))
         try:
             self._sockets.mkdir(mode=0o750, parents=True, exist_ok=True)
             server.add_insecure_port(f"unix:{socket.path}")
@@ -298,11 +305,33 @@ class Registration:
         if taken:
             self.results["succeeded"] += 1
             LOG.info("The kubelet took the resource.", extra={"resource": self.resource})
-            asyncio.get_running_loop().call_later(_STREAM_S, self._expect_stream, socket)
+            self._taken(socket)
         else:
             self._refusals += 1
             self.results["failed"] += 1
             socket.lose(f"The kubelet refused it: {error}")
+
+
+class Registration(Served):
+    """Keep one resource registered with the kubelet, as long as `run` runs."""
+
+    def __init__(self, where: paths.Paths, resource: config.Resource, plugin: DevicePlugin, shown: DeviceList) -> None:
+        info = registry.PluginInfo(type="DevicePlugin", name=resource.name, supported_versions=[API_VERSION])
+        super().__init__(where, info, socket_name(resource))
+        self.devices = shown
+        self._plugin = plugin
+        shown.watched = self._streams_changed
+
+    @property
+    def registered(self) -> bool:
+        """Return whether a kubelet watches the resource."""
+        return self.devices.streams > 0
+
+    def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
+        return (handler(api.DESCRIPTOR.services_by_name["DevicePlugin"], self._plugin),)
+
+    def _taken(self, socket: _Socket) -> None:
+        asyncio.get_running_loop().call_later(_STREAM_S, self._expect_stream, socket)
 
     def _expect_stream(self, socket: _Socket) -> None:
         if not socket.watched and not socket.lost.is_set():

@@ -1,7 +1,7 @@
 """The device holders: pods to which the kubelet gave a device, and processes that have one open or mapped.
 
-The kubelet's pod-resources socket names the pods, which needs no right to list pods. Processes are looked for, too, as
-a container that mounts /dev needs no device plugin.
+A pod got it by a device plugin or by a claim. The kubelet's pod-resources socket names the pods, which needs no right
+to list pods. Processes are looked for, too, as a container that mounts /dev needs no device plugin.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from installer.host import chroot, pci
 from runtime import errors, pulse, readings
 
 if TYPE_CHECKING:
-    from installer.api import podresources_v1_pb2 as pb
+    from runtime.api import podresources_v1_pb2 as pb
 
 _LIBC = ctypes.CDLL(None)
 _AT_FDCWD, _AT_STATX_DONT_SYNC, _STATX_TYPE = -100, 0x4000, 1
@@ -179,6 +179,7 @@ def find(
 ) -> Holders:
     """Return the holders of a device of these resources, or of one of these entries, which `modules` count.
 
+    A device of the recipe that a claim was given counts whatever the resources are, which a claim does not name.
     `kubelet` is its root folder on the host; without resources it is not asked. Outside of a pod, without its socket,
     only processes are read, which a note says. Raises `Failure` if the kubelet does not answer, or if a pod does not
     see its socket.
@@ -211,7 +212,7 @@ def _pods(host: chroot.Host, resources: Collection[str], kubelet: Path) -> tuple
     # The folder of the kubelet is often a link to a larger disk.
     socket = host.resolved(str(kubelet)) / SOCKET
     if socket.exists():
-        return _listed(socket, resources, shown), ()
+        return _listed(socket, resources, host.own.home.dra_driver, shown), ()
     if IN_POD in os.environ:
         raise errors.Failure(
             f"The kubelet's socket '{shown}' is not there, so it is unknown which pods hold devices. Name the kubelet's"
@@ -220,11 +221,11 @@ def _pods(host: chroot.Host, resources: Collection[str], kubelet: Path) -> tuple
     return {}, (f"The kubelet's socket '{shown}' is not there, so only processes were looked for.",)
 
 
-def _listed(socket: Path, resources: Collection[str], shown: Path) -> dict[str, list[str]]:
+def _listed(socket: Path, resources: Collection[str], driver: str, shown: Path) -> dict[str, list[str]]:
     # These imports take 20 MB, which a host that needs no change saves.
     import grpc  # noqa: PLC0415 - see above
 
-    from installer.api import podresources_v1_pb2 as messages  # noqa: PLC0415 - see above
+    from runtime.api import podresources_v1_pb2 as messages  # noqa: PLC0415 - see above
 
     options = (
         ("grpc.default_authority", "localhost"),  # The kubelet's server refuses gRPC's default, the path.
@@ -255,18 +256,20 @@ def _listed(socket: Path, resources: Collection[str], shown: Path) -> dict[str, 
     # (pkg/kubelet/apis/podresources/server_v1.go; read in 1.24 to 1.36).
     pods: dict[str, list[str]] = {}
     for pod in answer.pod_resources:
-        if devices := list(_devices(pod.containers, resources)):
+        if devices := list(_devices(pod.containers, resources, driver)):
             pods.setdefault(f"{pod.namespace}/{pod.name}", []).extend(devices)
     return pods
 
 
-def _devices(containers: "Iterable[pb.ContainerResources]", resources: Collection[str]) -> Iterator[str]:
+def _devices(containers: "Iterable[pb.ContainerResources]", resources: Collection[str], driver: str) -> Iterator[str]:
     for container in containers:
+        claims = [given for claim in container.dynamic_resources for given in claim.claim_resources]
+        claimed = sorted({given.device_name for given in claims if given.driver_name == driver})
         given = [device for device in container.devices if device.resource_name in resources]
         # A device that several containers share has one id for each, such as 0000:79:00.0::1.
         addresses = sorted({name.partition("::")[0] for device in given for name in device.device_ids})
-        if addresses:
-            yield f"container {container.name}: {', '.join(addresses)}"
+        if addresses or claimed:
+            yield f"container {container.name}: {', '.join((*addresses, *claimed))}"
 
 
 def _uid(pod: str, live: Mapping[str, str]) -> str:

@@ -39,6 +39,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
         *("inject-conflict/lab.yaml", "policy-overlap/lab.yaml", "policy-overlap/shared.yaml"),
         *("cluster-unknown/tls.yaml", "ignored-label/east.yaml", "pool-rules-too-large/tls.yaml"),
         "object-too-large/tls.yaml",
+        "dra-unsupported/tls.yaml",
         *("kubernetes-version-unstated/cluster.yaml", "shared-target/edge.yaml", "shared-target/west.yaml"),
     ),
     "It is about its recipe, which is another document.": (

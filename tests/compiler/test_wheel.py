@@ -79,7 +79,10 @@ def test_the_wheel_holds_the_compiler_templates_schemas_and_configs_alone(wheel:
         )
         for name in sources(checkout / folder)
     }
-    configs = ("__init__", "device_plugin_config", "driver_config", "driver_labels", "driver_work", "errors", "shapes")
+    configs = (
+        *("__init__", "device_plugin_config", "dra", "driver_config", "driver_labels", "driver_work", "errors"),
+        "shapes",
+    )
     expected |= {f"runtime/{name}.py" for name in (*configs, "watcher_config")}
 
     assert {name for name in names(wheel) if ".dist-info/" not in name} == expected

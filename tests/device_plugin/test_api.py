@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin.api import deviceplugin_v1beta1_pb2, pluginregistration_v1_pb2
+from device_plugin.api import (
+    deviceplugin_v1beta1_pb2,
+    dra_health_v1alpha1_pb2,
+    dra_v1_pb2,
+    pluginregistration_v1_pb2,
+)
 
 API = Path("device_plugin") / "api"
-PROTOS = ("deviceplugin_v1beta1", "pluginregistration_v1")
+PROTOS = ("deviceplugin_v1beta1", "dra_v1", "dra_health_v1alpha1", "pluginregistration_v1")
 GENERATED = tuple(f"{proto}{ending}" for proto in PROTOS for ending in ("_pb2.py", "_pb2.pyi"))
 
 
@@ -42,7 +47,12 @@ def test_the_calls_have_the_paths_that_the_kubelet_uses() -> None:
     plugin = deviceplugin_v1beta1_pb2.DESCRIPTOR.services_by_name["DevicePlugin"]
     registration = pluginregistration_v1_pb2.DESCRIPTOR.services_by_name["Registration"]
 
+    driver = dra_v1_pb2.DESCRIPTOR.services_by_name["DRAPlugin"]
+    health = dra_health_v1alpha1_pb2.DESCRIPTOR.services_by_name["DRAResourceHealth"]
+
     assert plugin.full_name == "v1beta1.DevicePlugin"
+    assert driver.full_name == "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+    assert health.full_name == "v1alpha1.DRAResourceHealth"
     assert registration.full_name == "pluginregistration.Registration"
 
 

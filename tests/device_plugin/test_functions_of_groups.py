@@ -26,7 +26,7 @@ class Host:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._host = hosts.Host(root)
         self._numbers: dict[str, str] = {}
-        monkeypatch.setattr(resources, "_numbers", lambda _, path: self._numbers.get(path, ""))
+        monkeypatch.setattr(resources, "numbers", lambda _, path: self._numbers.get(path, ""))
 
     def add(self, name: str, function: str | None = None) -> None:
         """Add a node below /dev, of a PCI function or of none."""

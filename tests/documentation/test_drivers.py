@@ -21,7 +21,7 @@ ROOT = pages.ROOT
 PAGE = ROOT / "docs/drivers.md"
 TROUBLES = ROOT / "docs/troubleshooting.md"
 EXAMPLES = {path.stem: path for path in sorted((ROOT / "docs/examples/drivers").glob("*.yaml"))}
-PROGRAM = sorted({*ROOT.glob("installer/**/*.py"), *ROOT.glob("runtime/*.py")} - {*ROOT.glob("installer/api/*")})
+PROGRAM = sorted({*ROOT.glob("installer/**/*.py"), *ROOT.glob("runtime/*.py")} - {*ROOT.glob("runtime/api/*")})
 CLIENT = sorted(ROOT.glob("compiler/kube/*.py"))
 """The installer writes its sentences with a capital first letter."""
 STATUS = ROOT / "tests/installer/reports/failed.status.txt"

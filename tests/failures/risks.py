@@ -40,6 +40,18 @@ _NODES = projects.inventory(*(projects.node(f"kp-{number}") for number in range(
 _ONE_NODE = {"inventory/east.json": projects.inventory(projects.node("kp-1"))}
 
 
+def _dra(text: str) -> dict[str, str]:
+    """Return the policy with the interface DRA and these lines, in a cluster and on a node that have it."""
+    plugin = "  devicePlugin:\n    version: 1.4.1\n"
+    node = projects.node("kp-1")
+    node["status"]["nodeInfo"] |= {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2.1.4"}
+    return {
+        "policies/tls.yaml": projects.POLICY.replace(plugin, f"{plugin}    interface: DRA\n{text}"),
+        "policies/east.yaml": projects.CLUSTER.replace("1.31", "1.36"),
+        "inventory/east.json": projects.inventory(node),
+    }
+
+
 def _packages(url: str, more: str = "") -> dict[str, str]:
     """Return the policy of one node with packages from a repository."""
     source = f"    source:\n      packages:\n        names: [kae_driver]\n        repositories: [{url}]\n{more}"
@@ -90,6 +102,7 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
         "waves-skipped": (_driver(_WAVE), _driver(_WAVE.replace("2.2.0", "2.3.0"))),
         "frozen-touched": (_driver(_FROZEN), _driver(_FROZEN.replace("2.1.0", "2.2.0"))),
         "driver-removed": ({}, _driver(f"{_DRIVER}    state: Absent\n")),
+        "claims-unended": (_dra(""), _dra("    enabled: false\n")),
         "match-changed": (projects.npu(), projects.npu("d802, d803")),
         "program-disrupts": (projects.program(), projects.program("  values: {level: 2}\n")),
         "driver-downgrade": (_driver(_WAVE), _driver(_WAVE.replace("      version: 2.2.0", "      version: 2.1.0"))),

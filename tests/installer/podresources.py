@@ -9,8 +9,8 @@ from pathlib import Path
 
 import grpc
 
-from installer.api import podresources_v1_pb2 as pb
 from installer.drain import device_holders
+from runtime.api import podresources_v1_pb2 as pb
 
 
 class Kubelet:
@@ -27,6 +27,12 @@ class Kubelet:
         """A container of a pod has these devices."""
         given = pb.ContainerDevices(resource_name=resource, device_ids=devices)
         self.pods.setdefault(key, []).append(pb.ContainerResources(name=container, devices=[given]))
+
+    def prepare(self, key: str, container: str, driver: str, *devices: str) -> None:
+        """A container of a pod has these devices by a claim."""
+        given = [pb.ClaimResource(driver_name=driver, pool_name="n", device_name=device) for device in devices]
+        claim = pb.DynamicResource(claim_name="c", claim_namespace=key.partition("/")[0], claim_resources=given)
+        self.pods.setdefault(key, []).append(pb.ContainerResources(name=container, dynamic_resources=[claim]))
 
     def remove(self, key: str) -> None:
         """The pod's containers have ended."""

@@ -10,15 +10,15 @@ from typing import Any
 import grpc
 import pytest
 
-from installer.api import podresources_v1_pb2 as pb
 from installer.drain import device_holders
 from installer.host import chroot, pci
 from runtime import errors
+from runtime.api import podresources_v1_pb2 as pb
 from tests.installer import homes, podresources
 
 HPRE, SEC = "openfuyao.com/kae.hpre", "openfuyao.com/kae.sec"
 RESOURCES = (HPRE, SEC)
-API = Path("installer") / "api"
+API = Path("runtime") / "api"
 GENERATED = tuple(f"podresources_v1{ending}" for ending in ("_pb2.py", "_pb2.pyi"))
 
 UID = "0a1b2c3d-1111-2222-3333-444455556666"
@@ -86,6 +86,27 @@ def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, k
         "pod web/nginx-1 (container web: 0000:79:00.0, 0000:7b:00.0)",
     ]
     assert found.notes == ()
+
+
+def test_pods_that_hold_a_device_by_a_claim_are_named(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
+    kubelet.prepare("default/nginx-0", "web", "kae.openfuyao.com", "hpre-0000-79-00-0", "zip-0000-75-00-0")
+    kubelet.prepare("default/gpu", "main", "gpu.example.com", "gpu-0")
+
+    found = device_holders.find(host, RESOURCES, ())
+
+    assert texts(found) == ["pod default/nginx-0 (container web: hpre-0000-79-00-0, zip-0000-75-00-0)"]
+
+
+def test_a_claim_of_another_recipe_is_none_of_this_one(tmp_path: Path) -> None:
+    host = chroot.Host(tmp_path, homes.own("intel-qat"))
+    (tmp_path / "proc").mkdir()
+    with podresources.serving(tmp_path) as kubelet:
+        kubelet.prepare("default/kae", "web", "kae.openfuyao.com", "hpre-0000-79-00-0")
+        kubelet.prepare("default/qat", "web", "kae-intel-qat.openfuyao.com", "sym-0000-6b-00-0")
+
+        found = device_holders.find(host, ("intel.com/qat",), ())
+
+    assert texts(found) == ["pod default/qat (container web: sym-0000-6b-00-0)"]
 
 
 def test_a_pod_listed_twice_holds_what_either_entry_says(host: chroot.Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     objects.crd_pruned,
     objects.namespace_pruned,
     drivers.driver_removed,
+    drivers.claims_unended,
     drivers.match_changed,
     output.moved,
     output.unexplained,

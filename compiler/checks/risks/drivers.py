@@ -200,6 +200,30 @@ def driver_removed(change: RevisionChange) -> Iterator[Acceptable]:
         )
 
 
+@rule("claims-unended", "risk")
+def claims_unended(change: RevisionChange) -> Iterator[Acceptable]:
+    """A change takes no device plugin with the interface DRA from a node: nobody else ends claims of its devices."""
+    known = divisions(change.before)
+
+    def gone(effect: Effect) -> bool:
+        own = known.get(effect.before.policy or "") if effect.before else None
+        is_dra = own is not None and own.policy.offered is not None and own.policy.offered.is_dra
+        return is_dra and effect.device_plugin_pod == "deleted" and not effect.is_unseen
+
+    for policy, found in _by(change.difference.effects, _first_owner, gone).items():
+        yield change.acceptable(
+            cause(found),
+            f"The device plugin of policy '{policy}', whose interface is DRA, leaves ",
+            _nodes(found),
+            " of ",
+            Place.CLUSTER,
+            ".",
+            notes=("Pods there that have a device by a claim would stay in Terminating.",),
+            hint="Set devicePlugin.interface: DevicePlugin first, and make this change once these claims have ended.",
+            policy=policy,
+        )
+
+
 @rule("match-changed", "risk")
 def match_changed(change: RevisionChange) -> Iterator[Acceptable]:
     """A changed match of a recipe takes the same hardware: no node may lose its components by it, and none get some."""

@@ -139,33 +139,52 @@ class Deployed:
         return entry, (folder / "dev").read_text().strip()
 
 
+def change(deployed: Deployed, folder: Path, **plugin: Any) -> list[Mapping[str, Any]]:
+    """Apply the plugin as it is compiled with other fields of devicePlugin, and wait for the new pod; return it all."""
+    before = deployed.plugin()["metadata"]["uid"]
+    objects = compiled(folder, deployed.devices.host, **plugin)
+    deployed.node.plane.apply(*objects)
+
+    def successor() -> Any:
+        plugin = deployed.plugin()
+        return plugin if plugin is not None and plugin["metadata"]["uid"] != before else None
+
+    deployed.namespace.wait_for_ready(waiting.until("the new plugin's pod", successor)["metadata"]["name"])
+    return objects
+
+
 @contextlib.contextmanager
-def deployed(node: nodes.Node, folder: Path) -> Iterator[Deployed]:
-    """The plugin at work on the node, compiled in the folder, whose name is that of no other one."""
+def deployed(node: nodes.Node, folder: Path, **plugin: Any) -> Iterator[Deployed]:
+    """The plugin at work on the node, compiled in the folder, whose name is that of no other one.
+
+    `plugin` are fields of the policy's devicePlugin that differ.
+    """
     devices = Devices(node.plane.instance.state / folder.name, node)
-    objects = compiled(folder, devices.host)
+    objects = compiled(folder, devices.host, **plugin)
     namespace = pods.Namespace(name=manifests.NAMESPACE, plane=node.plane)
     labels = [f"openfuyao.com/kae.{name}.present=true" for name in ("hpre", "sec", "zip")]
     node.plane.kubectl("label", "node", node.name, *labels)
     with contextlib.ExitStack() as stack:
         stack.callback(devices.close)
         node.plane.apply(*objects)
-        stack.callback(node.plane.kubectl, "delete", "namespace", manifests.NAMESPACE, "--wait=true")
+        stack.callback(node.plane.delete, *(item for item in objects if "namespace" not in item["metadata"]))
         made = Deployed(node=node, namespace=namespace, devices=devices, folder=folder)
         namespace.wait_for_ready(waiting.until("the plugin's pod", made.plugin)["metadata"]["name"])
-        made.wait_for_all()
+        if not plugin:
+            made.wait_for_all()
         yield made
 
 
-def compiled(folder: Path, host: hosts.Host) -> list[Mapping[str, Any]]:
+def compiled(folder: Path, host: hosts.Host, **differs: Any) -> list[Mapping[str, Any]]:
     """Return the compiled objects, the fake host's /dev and sysfs mounted in the DaemonSet; nothing else differs."""
-    plugin = {"repository": "", "image": IMAGE, "version": "", "sharing": {"sec": 2}, "inject": {"opensslConf": "3.0"}}
+    plugin: dict[str, Any] = {"repository": "", "image": IMAGE, "version": "", "inject": {"opensslConf": "3.0"}}
+    plugin |= differs or {"sharing": {"sec": 2}}
     kinds = dict.fromkeys(("enabledHPRE", "enabledSEC", "enabledZIP"), True)
     spec = {"operator": kinds, "driver": {"enabled": False}, "devicePlugin": plugin}
     documents = {"policies/tls.yaml": manifests.document("KAEPolicy", "tls", spec)}
     manifests.compiled(folder, {**documents, "policies/test.yaml": manifests.cluster()})
-    wanted = ("Namespace", "ServiceAccount", "DaemonSet")
-    objects = [item.data for item in manifests.of(folder / "output/test") if item.kind in wanted]
+    wanted = ("namespace", "device-plugin", "guard")
+    objects = [item.data for item in manifests.of(folder / "output/test") if item.component in wanted]
     (daemon_set,) = (item for item in objects if item["kind"] == "DaemonSet")
     pod = daemon_set["spec"]["template"]["spec"]
     (container,) = pod["containers"]

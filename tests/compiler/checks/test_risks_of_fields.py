@@ -260,6 +260,7 @@ SIZE = "how much, when and how fast"
 NONE = "no byte of a program that runs as root depends on it"
 RENDERED = "what it gives is read off the rendered objects, by tests/property/programs"
 LATER = "what is allowed by it is told when somebody uses it"
+HELD = "the rights of the device plugin are told, and a guard comes with them"
 POOLS = "as in the driver itself, by pools"
 OTHERS: Mapping[str, Mapping[str, str]] = {
     "KAEPolicy": {
@@ -270,6 +271,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "driver.kernelMappings*|driver.rollout.waves*|driver.rollout.frozen*": POOLS,
         "driver.moduleParameters|driver.sriov*|driver.state|driver.source.inTree|driver.source.prebuilt": CONTENT,
         "driver.source.packages.names*|driver.presentWhen|driver.enabledCleanup": CONTENT,
+        "devicePlugin.interface|devicePlugin.dra*": HELD,
     },
     "DevicePolicy": {
         "*.clusters*|clusters*|default|nodeSelector*|daemonSets.tolerations*|recipe": NAMED,
@@ -278,6 +280,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "kernelMappings*|rollout.waves*|rollout.frozen*": POOLS,
         "driver.moduleParameters|driver.modules*|driver.state|driver.source.inTree|driver.source.prebuilt": CONTENT,
         "driver.source.packages.names*|driver.installPolicy|driver.enabledCleanup": CONTENT,
+        "devicePlugin.interface|devicePlugin.dra*": HELD,
         "programs*": RENDERED,
     },
     "Recipe": {

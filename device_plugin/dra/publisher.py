@@ -1,0 +1,166 @@
+"""Keep the ResourceSlices of the node what they should be, whoever changes or deletes them.
+
+A kubelet that starts deletes all slices of its node, in the background and perhaps after the driver has come back
+(wipeResourceSlices of pkg/kubelet/cm/dra/plugin). So slices are watched, and looked at after each registration.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib import parse
+
+from device_plugin.dra import api_server, slices
+from runtime import dra
+
+LOG = logging.getLogger(__name__)
+
+_PATH = f"/apis/{slices.GROUP}/resourceslices"
+_PAUSE_S = 0.3
+"""Between two looks: changes come in bursts, and others may undo each write."""
+_LONGEST_PAUSE_S = 30.0
+_WITHDRAW_S = 5.0
+"""What a program that ends has for it; the kubelet deletes slices of a driver that is gone by itself, after 30 s."""
+
+
+class Publisher:
+    """The slices of the node, as long as `run` runs."""
+
+    def __init__(self, server: api_server.ApiServer, driver: str, node: str) -> None:
+        self.is_published = False
+        """True while the API server has what was shown last, as far as is known."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called when `is_published` changes."""
+        self.noted: Callable[[bool], None] = lambda _: None
+        """Called before slices are written, with True, and after all are deleted, with False."""
+        self._server, self._driver, self._node = server, driver, node
+        self._devices: Sequence[Mapping[str, Any]] | None = None
+        self._woken = asyncio.Event()
+        self._said = ""
+
+    def show(self, devices: Sequence[Mapping[str, Any]]) -> None:
+        """Publish these devices, in place of those before."""
+        if devices != self._devices:
+            self._devices = devices
+            self._woken.set()
+
+    def look(self) -> None:
+        """Look at the slices soon: somebody may have changed them."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Publish until cancelled, and then withdraw all: without a driver nobody prepares a claim."""
+        try:
+            pause_s = _PAUSE_S
+            while True:
+                try:
+                    version = await self._reconcile()
+                except api_server.ApiError as error:
+                    self._tell(str(error))
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._woken.wait(), pause_s)
+                    await asyncio.sleep(_PAUSE_S)
+                    pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                    continue
+                self._tell("")
+                pause_s = _PAUSE_S
+                await self._change(version)
+                await asyncio.sleep(_PAUSE_S)
+        finally:
+            await self._withdraw()
+
+    def _tell(self, failure: str) -> None:
+        if failure and failure != self._said:
+            LOG.warning("The slices cannot be published.", extra={"reason": failure})
+        elif self._said and not failure:
+            LOG.info("The slices are published again.")
+        self._said = failure
+        if self.is_published == bool(failure):
+            self.is_published = not failure
+            self.changed()
+
+    async def _change(self, version: str) -> None:
+        """Return as soon as the slices, or what should be in them, may have changed."""
+        watch = f"{self._own()}&watch=1&resourceVersion={version}&timeoutSeconds={api_server.WATCH_S}"
+        tasks = [asyncio.create_task(self._woken.wait()), asyncio.create_task(self._server.changed(watch))]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            # How a watch fails is of no interest: all is read again.
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _own(self) -> str:
+        selector = parse.quote(f"spec.driver={self._driver},spec.nodeName={self._node}")
+        return f"{_PATH}?fieldSelector={selector}"
+
+    async def _reconcile(self) -> str:
+        """Bring the slices up to date, and return the version of the list."""
+        self._woken.clear()
+        listed = await self._server.ask("GET", self._own())
+        there = {item["metadata"]["name"]: item for item in listed.get("items") or ()}
+        version = str(listed["metadata"]["resourceVersion"])
+        if self._devices is None:
+            return version
+        generations = [item["spec"]["pool"]["generation"] for item in there.values()]
+        newest = max(generations, default=0)
+        wanted = self._wanted(newest)
+        if not _differ(there, wanted):
+            return version
+        wanted = self._wanted(newest + 1)
+        self.noted(True)
+        # Those that go first: a pool is complete with all slices of its newest generation.
+        for name in there.keys() - wanted.keys():
+            await self._delete(name)
+        for name, slice_ in wanted.items():
+            await self._write(slice_, there.get(name))
+        return version
+
+    def _wanted(self, generation: int) -> dict[str, dict[str, Any]]:
+        uid = self._server.node_uid()
+        # With its Node the slices go.
+        owner = {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": uid} if uid else None
+        made = slices.slices(self._driver, self._node, owner, self._devices or (), generation)
+        return {slice_["metadata"]["name"]: slice_ for slice_ in made}
+
+    async def _write(self, wanted: dict[str, Any], there: Mapping[str, Any] | None) -> None:
+        if there is None:
+            stored = await self._server.ask("POST", _PATH, wanted)
+        else:
+            metadata = wanted["metadata"] | {"resourceVersion": there["metadata"]["resourceVersion"]}
+            path = f"{_PATH}/{metadata['name']}"
+            stored = await self._server.ask("PUT", path, wanted | {"metadata": metadata})
+        if slices.stored(stored["spec"].get("devices") or ()) != wanted["spec"]["devices"]:
+            # Fields of features that are off vanish without a word.
+            raise api_server.ApiError(
+                "The API server stored the slices without some of their fields: the interface DRA needs Kubernetes"
+                f" 1.{dra.SINCE} with the feature gates DRADeviceTaints and DRAConsumableCapacity, which are on"
+                " by default."
+            )
+
+    async def _delete(self, name: str) -> None:
+        try:
+            await self._server.ask("DELETE", f"{_PATH}/{name}")
+        except api_server.ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def _withdraw(self) -> None:
+        with contextlib.suppress(api_server.ApiError, TimeoutError):
+            async with asyncio.timeout(_WITHDRAW_S):
+                listed = await self._server.ask("GET", self._own())
+                for item in listed.get("items") or ():
+                    await self._delete(item["metadata"]["name"])
+                self.noted(False)
+
+
+def _differ(there: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Mapping[str, Any]]) -> bool:
+    if there.keys() != wanted.keys():
+        return True
+    return any(
+        slice_["spec"]["pool"] != there[name]["spec"]["pool"]
+        or slices.stored(there[name]["spec"].get("devices") or ()) != slice_["spec"]["devices"]
+        for name, slice_ in wanted.items()
+    )

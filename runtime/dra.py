@@ -1,0 +1,29 @@
+"""The names of Dynamic Resource Allocation that the compiler writes and the device plugin publishes."""
+
+import hashlib
+import re
+
+SINCE = 36
+"""The minor release of Kubernetes from which DRA serves extended resources by default (KEP-5004)."""
+
+_LONGEST_STRING = 64
+"""The longest string of an attribute (DeviceAttributeMaxValueLength of Kubernetes' resource.k8s.io/v1)."""
+
+
+def device_class(resource: str) -> str:
+    """Return the name of the DeviceClass of an extended resource, such as kae.hpre.openfuyao.com."""
+    domain, _, name = resource.partition("/")
+    parts = (part.strip("-") for part in re.sub("[^a-z0-9.]+", "-", name.lower()).split("."))
+    plain = ".".join(filter(None, parts))
+    return f"{plain}.{domain}" if plain == name else f"{plain}-{_digest(resource)}.{domain}"
+
+
+def attribute(resource: str) -> str:
+    """Return the value of the attribute `resource` of the devices of an extended resource, which is its name."""
+    if len(resource) <= _LONGEST_STRING:
+        return resource
+    return f"{resource[: _LONGEST_STRING - 9]}-{_digest(resource)}"
+
+
+def _digest(resource: str) -> str:
+    return hashlib.sha256(resource.encode()).hexdigest()[:8]

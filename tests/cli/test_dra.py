@@ -1,0 +1,161 @@
+"""Policies of both interfaces in one cluster: their objects, what a node can have once, and what is told of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import builders, in_process, project
+from tests.cli import answers
+
+DRA: dict[str, Any] = {"interface": "DRA", "dra": {"queues": "Exclusive"}}
+
+
+def recipe(name: str, resource: str = "example.com/npu") -> dict[str, Any]:
+    found = {"name": resource, "class": "char", "groups": [{"paths": [{"path": f"/dev/{name}*"}]}]}
+    image = {"repository": "registry.example.com/npu", "image": "kae-device-plugin", "version": "1.4.1"}
+    spec = {
+        "title": "NPU",
+        "match": {"labels": {"npu": [name]}},
+        "images": {"device-plugin": image},
+        "devicePlugin": {"resources": [found]},
+    }
+    return document("Recipe", name, spec)
+
+
+def document(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def policy(name: str, recipe: str, **plugin: Any) -> dict[str, Any]:
+    spec = {"recipe": recipe, "nodeSelector": {"matchLabels": {"pool": name}}, "devicePlugin": plugin}
+    return document("DevicePolicy", name, spec)
+
+
+def node(name: str, pool: str, npu: str, runtime: str = "containerd://2.1.4") -> dict[str, Any]:
+    made = builders.kubernetes_node(name, {"pool": pool, "npu": npu})
+    made["status"]["nodeInfo"] |= {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": runtime}
+    return made
+
+
+def written(folder: Path, *documents: dict[str, Any], cluster: dict[str, Any] | None = None, **nodes: Any) -> Path:
+    stated = {"kubernetesVersion": "1.36", "nfd": {"enabled": False}} if cluster is None else cluster
+    files = {"policies/east.yaml": document("KAECluster", "east", stated)}
+    for item in documents:
+        name = item["metadata"]["name"]
+        place = f"recipes/{name}/recipe.yaml" if item["kind"] == "Recipe" else f"policies/{name}.yaml"
+        files[place] = item
+    if nodes:
+        items = [node(name.replace("_", "-"), *fields) for name, fields in nodes.items()]
+        files["inventory/east.json"] = {"apiVersion": "v1", "kind": "List", "items": items}
+    return project.write(folder, {path: json.dumps(data) for path, data in files.items()})
+
+
+def classes(folder: Path) -> dict[str, Any]:
+    found = (yaml.safe_load(path.read_text()) for path in folder.glob("output/east/**/deviceclass-*.yaml"))
+    return {item["metadata"]["name"]: item["spec"] for item in found}
+
+
+def test_a_resource_is_in_one_class_whatever_recipes_and_interfaces_offer_it(tmp_path: Path) -> None:
+    made = [recipe("ascend"), recipe("other"), recipe("third")]
+    policies = [policy("a", "ascend", **DRA), policy("b", "other", **DRA), policy("c", "third")]
+    written(tmp_path, *made, *policies)
+
+    answers.told(tmp_path, "compile")
+
+    assert classes(tmp_path) == {
+        "npu.example.com": {
+            "extendedResourceName": "example.com/npu",
+            "selectors": [
+                {
+                    "cel": {
+                        "expression": "(device.driver == 'kae-ascend.openfuyao.com' || device.driver =="
+                        " 'kae-other.openfuyao.com') && device.attributes[device.driver].?resource.orValue('') =="
+                        " 'example.com/npu'"
+                    }
+                }
+            ],
+        }
+    }
+
+
+def test_no_node_has_one_resource_by_both_interfaces(tmp_path: Path) -> None:
+    everywhere = policy("b", "other")
+    del everywhere["spec"]["nodeSelector"]
+    both = [recipe(name) | {} for name in ("ascend", "other")]
+    for item in both:
+        item["spec"]["match"] = {"all": {}}
+    written(tmp_path, *both, policy("a", "ascend", **DRA), everywhere)
+
+    said = answers.refused(1, tmp_path, "compile")
+
+    assert "error[policy-overlap]" in said
+    assert "Both offer 'example.com/npu'." in said
+
+
+def test_plans_of_both_interfaces_have_the_same_amounts(tmp_path: Path) -> None:
+    def planned(folder: Path, **plugin: Any) -> Any:
+        kae = document("KAEPolicy", "tls", {"driver": {"enabled": False}, "devicePlugin": plugin})
+        written(folder, kae)
+        made = builders.kubernetes_node("n1", builders.HPRE | {"openfuyao.com/kae.hpre.pf": "2"})
+        made["status"]["nodeInfo"] |= {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2.1.4"}
+        items = {"apiVersion": "v1", "kind": "List", "items": [made]}
+        project.write(folder, {"inventory/east.json": json.dumps(items)})
+        return json.loads(answers.told(folder, "plan", "-o", "json"))["clusters"][0]["nodes"]
+
+    plans = [planned(tmp_path / "plugin"), planned(tmp_path / "dra", **DRA)]
+
+    assert plans[0] == plans[1]
+    assert plans[1][0]["resources"] == {"openfuyao.com/kae.hpre": 2}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "runtime", "said"),
+    [
+        ({}, "containerd://2.1.4", "cluster 'east' does not say its Kubernetes."),
+        (None, "containerd://1.7.27", "1 node (n1) of cluster 'east' has containerd://1.7.27."),
+        (None, "", "does not say which container runtime 1 node (n1) of cluster 'east' has."),
+    ],
+)
+def test_what_a_cluster_lacks_for_dra_is_an_error_with_its_nodes(
+    cluster: dict[str, Any] | None, runtime: str, said: str, tmp_path: Path
+) -> None:
+    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), cluster=cluster, n1=("a", "ascend", runtime))
+
+    told = answers.refused(1, tmp_path, "compile")
+
+    assert "error[dra-unsupported]" in told
+    assert said in told
+
+
+def test_a_node_of_device_plugins_may_have_any_runtime(tmp_path: Path) -> None:
+    both = [recipe("ascend"), policy("a", "ascend", **DRA), policy("b", "ascend")]
+    written(tmp_path, *both, n1=("a", "ascend"), n2=("b", "ascend", "containerd://1.6.20"))
+
+    assert in_process.kae(tmp_path, "compile").code == 0
+
+
+def test_the_rights_that_come_with_dra_are_privileges_and_so_is_what_confines_them(tmp_path: Path) -> None:
+    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), n1=("a", "ascend"))
+    answers.told(tmp_path, "compile")
+
+    listed = (tmp_path / "output/east/privileges.txt").read_text()
+    bindings = sorted(path.name for path in (tmp_path / "output/east/guard").iterdir())
+
+    assert "hostPath: /var/run/cdi" in listed
+    assert "resourceslices" in listed
+    assert bindings == [
+        "validatingadmissionpolicy-ascend-device-plugin.yaml",
+        "validatingadmissionpolicybinding-ascend-device-plugin.yaml",
+    ]
+
+
+def test_explain_names_the_interface_and_the_classes_of_a_node(tmp_path: Path) -> None:
+    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), n1=("a", "ascend"))
+
+    said = answers.told(tmp_path, "explain", "n1")
+
+    assert "  because it has npu=ascend, and offers resources by DRA\n" in said
+    assert "  by Dynamic Resource Allocation, as devices of npu.example.com\n" in said

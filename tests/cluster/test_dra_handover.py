@@ -1,0 +1,115 @@
+"""A real node that goes from device plugins to DRA and back while pods hold devices; only the hardware is fake.
+
+It needs KAE_CLUSTER_RUNTIME=containerd-2, as tests/cluster/test_dra.py does.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import tools
+from tests.cluster.control import pods
+from tests.cluster.local import waiting
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
+from tests.cluster.nodes import plugin_node
+from tests.cluster.nodes.plugin_node import LOOK, Deployed
+from tests.images import stores
+
+STAYS = "while [ ! -e /end ]; do sleep 0.1; done"
+
+
+@pytest.fixture(scope="module")
+def deployed(
+    node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployed]:
+    if os.environ.get("KAE_CLUSTER_RUNTIME") != "containerd-2":
+        tools.skip("KAE_CLUSTER_RUNTIME=containerd-2 is not set: containerd before 2.0 knows no CDI.")
+    images.load(plugin_node.IMAGE, stores.built_image())
+    with plugin_node.deployed(node, tmp_path_factory.mktemp("plugin"), interface="DevicePlugin") as made:
+        # CDI has mounts sorted, so that the one of cgroups comes after the fake sysfs, which is read-only.
+        (made.devices.host.sysfs / "fs/cgroup").mkdir(parents=True)
+        made.wait_for(hpre=2, zip=2)
+        yield made
+
+
+def user(name: str, image: str, deployed: Deployed, kind: str = "hpre") -> dict[str, Any]:
+    volume = {"name": "sysfs", "hostPath": {"path": str(deployed.devices.host.sysfs)}}
+    container = {
+        "resources": {"limits": {f"openfuyao.com/kae.{kind}": 1}},
+        "volumeMounts": [{"name": "sysfs", "mountPath": "/sys", "readOnly": True}],
+    }
+    return pods.pod(name, image, ["sh", "-c", STAYS], container=container, volumes=[volume], restartPolicy="Always")
+
+
+def replicated(name: str, pod: dict[str, Any]) -> dict[str, Any]:
+    template = {"metadata": pod["metadata"], "spec": pod["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": pod["metadata"]["labels"]}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+def held(namespace: pods.Namespace, name: str) -> str:
+    """Return the one device that a pod can open."""
+    (device,) = json.loads(namespace.run(name, "python3", "-c", LOOK))["shown"]
+    return str(device)
+
+
+def phase(namespace: pods.Namespace, name: str) -> str:
+    return str(namespace.pod(name)["status"]["phase"])
+
+
+def wait_for_replica(namespace: pods.Namespace, app: str) -> None:
+    def ready() -> bool:
+        return any(pod["status"].get("phase") == "Running" for pod in namespace.staying(f"app={app}"))
+
+    waiting.until(f"a running pod of {app}", ready)
+
+
+def test_a_node_changes_its_interface_and_back_while_pods_hold_devices(
+    deployed: Deployed, debian: str, namespace: pods.Namespace, tmp_path: Path
+) -> None:
+    namespace.apply(user("first", debian, deployed))
+    before = namespace.wait_for_ready("first")
+    device = held(namespace, "first")
+
+    # There, with a pod in the middle.
+    namespace.apply(replicated("middle", user("middle", debian, deployed, "zip")))
+    added = plugin_node.change(deployed, tmp_path / "dra", interface="DRA")
+    namespace.apply(user("second", debian, deployed))
+    second = namespace.wait_for_ready("second")
+    namespace.apply(user("third", debian, deployed))
+    waiting.until("that it is looked at", lambda: namespace.events("third"))
+    wait_for_replica(namespace, "middle")
+
+    namespace.wait_for_same(before)
+    assert held(namespace, "first") == device
+    other = held(namespace, "second")
+    assert other != device
+    assert phase(namespace, "third") == "Pending"
+    namespace.kubectl("delete", "pod", "first", "--wait=true")
+    third = namespace.wait_for_ready("third")
+    assert held(namespace, "third") == device
+
+    # And back, as after `git revert`: the engine prunes what came with DRA.
+    objects = plugin_node.change(deployed, tmp_path / "back", interface="DevicePlugin")
+    stay = {(item["kind"], item["metadata"]["name"]) for item in objects}
+    gone = [item for item in added if (item["kind"], item["metadata"]["name"]) not in stay]
+    assert {item["kind"] for item in gone} >= {"DeviceClass", "ClusterRole", "ValidatingAdmissionPolicy"}
+    deployed.node.plane.delete(*gone)
+    namespace.apply(user("fourth", debian, deployed))
+    waiting.until("that it is looked at", lambda: namespace.events("fourth"))
+
+    assert deployed.node.allocatable("openfuyao.com/kae.hpre") == 0
+    namespace.wait_for_same(second)
+    namespace.wait_for_same(third)
+    assert (held(namespace, "second"), held(namespace, "third")) == (other, device)
+    assert phase(namespace, "fourth") == "Pending"
+    for name in ("second", "third"):
+        namespace.kubectl("delete", "pod", name, "--wait=true", "--timeout=90s")
+    namespace.wait_for_ready("fourth")
+    assert held(namespace, "fourth") in (device, other)
+    deployed.wait_for(hpre=2)
