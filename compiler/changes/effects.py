@@ -82,6 +82,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     after: Placement | None
     """None for nodes that it has no more."""
     driver_pod: pods.Fate | None
+    daemon_set: objects.Ref | None
+    """The DaemonSet of the driver installers that are on the nodes afterwards, or before where none is."""
     device_plugin_pod: pods.Fate | None
     program_pods: tuple[tuple[str, pods.Fate], ...]
     """What happens to the pods of vendors' programs, by their names."""
@@ -273,6 +275,7 @@ def _effect(
         component: pods.fate(None if old in stays else old, new, templates) for component, (old, new) in served.items()
     }
     driver, plugin = fates.pop("driver"), fates.pop("device-plugin")
+    going, coming = served["driver"]
     programs = tuple((name, fate) for name, fate in sorted(fates.items()) if fate is not None)
     booted = (left.kernel, right.kernel) if left.kernel != right.kernel and (left.config or right.config) else None
     if was == now and not (driver or plugin or programs or may_lose or may_gain or booted):
@@ -289,6 +292,7 @@ def _effect(
         before=was,
         after=now,
         driver_pod=driver,
+        daemon_set=coming or going,
         device_plugin_pod=plugin,
         program_pods=programs,
         work=done.work,

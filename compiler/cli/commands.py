@@ -109,6 +109,31 @@ def _diff(command: cli.Parser) -> None:
     options.quiet(command)
 
 
+@_command("forecast the rollout that a change starts: how long it takes, how many pods it evicts, where it halts")
+def _simulate(command: cli.Parser) -> None:
+    command.examples(
+        "kae simulate                     the edits since the last commit",
+        "kae simulate main --to HEAD -o markdown",
+        "kae simulate --cluster east --pods pods.json    of `kubectl get pods,pdb --all-namespaces -o json`",
+        "kae simulate --metrics metrics.txt --failure-rate 0.01 --runs 50",
+    )
+    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
+    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
+    options.repeatable(command, "--cluster", "NAME", "only this cluster")
+    text = "what installers have measured: the text of /metrics or of Prometheus' /federate, or JSON of its API"
+    command.add_argument("--metrics", metavar="FILE", help=text)
+    text = "the pods and disruption budgets of the cluster, as kubectl prints them in JSON"
+    command.add_argument("--pods", metavar="FILE", help=text)
+    text = "the share of hosts whose change fails, from 0 to 1 (default: as counted in --metrics, or none)"
+    command.add_argument("--failure-rate", type=options.share, metavar="SHARE", help=text)
+    text = "how often to simulate (default: 20, and fewer, at least 3, for more than 10,000 hosts)"
+    command.add_argument("--runs", type=options.number(1, 1000, "runs"), metavar="N", help=text)
+    text = "what chance begins with (default: 0); the same seed gives the same answer"
+    command.add_argument("--seed", type=options.number(0, 2**32 - 1, "a seed"), default=0, metavar="N", help=text)
+    options.answer(command, "markdown")
+    options.quiet(command)
+
+
 @_command("show the state of the fleet: the policy, the images and the reasons for each node")
 def _plan(command: cli.Parser) -> None:
     command.examples(

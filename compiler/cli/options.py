@@ -173,6 +173,13 @@ def number(least: int, most: int, noun: str) -> Callable[[str], int]:
     return judged
 
 
+def share(text: str) -> float:
+    """Return a share, from 0 to 1."""
+    if re.fullmatch(r"0|1|1\.0+|0?\.[0-9]{1,9}", text) is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a share; use a number from 0 to 1, such as 0.01.")
+    return float(text)
+
+
 def _shard(text: str) -> shards.Shard:
     try:
         return shards.parse(text)

@@ -30,7 +30,7 @@ HINT = "Put the file itself into the project."
 Data = Mapping[str, Any]
 """The content of a project file without mistakes."""
 
-_PATHS = ("file", "files", "findings_file", "inventory", "kubeconfig", "output_dir", "target")
+_PATHS = ("file", "files", "findings_file", "inventory", "kubeconfig", "metrics", "output_dir", "pods", "target")
 """The arguments that are paths, which people write for the folder that they are in."""
 
 _DOCUMENT = rb"(?m)^kind *: *[\"']?(KAEPolicy|DevicePolicy|KAECluster|NodeInventory|Recipe)\b"

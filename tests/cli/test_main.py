@@ -23,6 +23,7 @@ COMMANDS = [
     "compile",
     "merge-findings",
     "diff",
+    "simulate",
     "plan",
     "report",
     "explain",

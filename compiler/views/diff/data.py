@@ -19,8 +19,7 @@ from compiler.rendering.privileges import texts
 def data(difference: Difference, accepted: Collection[Acceptable] = ()) -> dict[str, Any]:
     """Return a difference as JSON data; `accepted` are the risks that people have accepted."""
     return {
-        "from": {"name": difference.before.name or None, "commit": difference.before.commit},
-        "to": {"name": difference.after.name or None, "commit": difference.after.commit},
+        **revisions(difference),
         "doesNotCompile": [_fault(fault) for fault in difference.faults],
         "compilesTo": [_effect(effect) for effect in difference.described],
         "intent": [_document(change) for change in difference.intent],
@@ -30,6 +29,14 @@ def data(difference: Difference, accepted: Collection[Acceptable] = ()) -> dict[
         "objects": [_object(item.cluster, pair) for item in difference.clusters for pair in item.objects],
         "privileges": [_privileges(item.cluster, each) for item in difference.clusters for each in item.privileges],
         "risks": [_risk(risk, is_accepted=risk in accepted) for risk in difference.risks],
+    }
+
+
+def revisions(difference: Difference) -> dict[str, Any]:
+    """Return the two revisions that are compared."""
+    return {
+        "from": {"name": difference.before.name or None, "commit": difference.before.commit},
+        "to": {"name": difference.after.name or None, "commit": difference.after.commit},
     }
 
 

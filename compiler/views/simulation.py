@@ -1,0 +1,268 @@
+"""The answer of `kae simulate`: for people as text and as Markdown, for programs as data."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from compiler import wording
+from compiler.simulation import durations
+from compiler.simulation.forecast import Cause, Counts, Forecast, Halt, Moments
+from compiler.views.diff import review
+
+UNKNOWN = (
+    "when the change is applied, when NFD labels nodes that move between pools, and nodes that are down",
+    "where evicted pods go: one that comes to a host with its change still before it is evicted again, and one that"
+    " finds no device waits",
+    "hosts that two recipes change at once, which wait for each other, and vendors' programs that a change takes away",
+    "retries of a failed change: one that fails is taken to fail until a person repairs it",
+)
+"""What the simulation does not know."""
+
+
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
+    """What the forecasts rest on."""
+
+    runs: int
+    seed: int
+    failure_rate: float
+    is_rate_given: bool
+    durations: durations.Durations
+    metrics: str = ""
+    """The name of the export; empty without one."""
+    pods: str = ""
+    """The name of the snapshot; empty without one."""
+
+
+def lines(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
+    """Yield the answer for people."""
+    for forecast in forecasts:
+        yield f"cluster {forecast.cluster}: {_subject(forecast)}"
+        yield from (f"  {line}" for line in wording.table(("", "P50", "P95", "MOST"), [*_rows(forecast)]))
+        yield from (f"  {line}" for line in paces(forecast))
+        yield from (f"  {line}" for halt in forecast.halts for line in _halt(halt, basis.runs))
+        yield ""
+    if forecasts:
+        yield f"of {wording.counted(basis.runs, 'run')}, seed {basis.seed}"
+        yield "taken as:"
+        yield from (f"  {line}" for line in assumptions(forecasts, basis))
+        yield "not known:"
+        yield from (f"  {line}" for line in UNKNOWN)
+    else:
+        yield NOTHING
+
+
+NOTHING = "The change replaces no pod of a DaemonSet, so there is no rollout."
+
+
+def _subject(forecast: Forecast) -> str:
+    come = "comes or is replaced" if forecast.pods == 1 else "come or are replaced"
+    if not forecast.hosts:
+        return f"no driver changes; {wording.counted(forecast.pods, 'pod')} {come}"
+    change = "changes its driver" if forecast.hosts == 1 else "change their driver"
+    others = f", and {wording.counted(forecast.pods, 'pod')} more {come}" if forecast.pods else ""
+    return f"{wording.counted(forecast.hosts, 'host')} {change}{others}"
+
+
+def _rows(forecast: Forecast) -> Iterator[Sequence[str]]:
+    yield "half are done after", span(forecast.half.p50), span(forecast.half.p95), ""
+    yield "all are done after", span(forecast.end.p50), span(forecast.end.p95), ""
+    if not forecast.hosts:
+        return
+    for title, counts in (
+        ("hosts without devices at once", forecast.away),
+        ("devices away at once", forecast.devices_away),
+        ("evictions in all", forecast.evictions),
+        ("evictions at once", forecast.evicting),
+    ):
+        yield title, str(counts.p50), str(counts.p95), str(counts.most)
+
+
+def paces(forecast: Forecast) -> Iterator[str]:
+    """Yield what hosts wait for."""
+    for pace in forecast.paces:
+        if pace.setting == "maxParallel":
+            hosts = wording.counted(pace.number, "host")
+            yield f"paced by driver.rollout.maxParallel of policy {pace.name}: {hosts} at a time"
+        else:
+            pods = wording.counted(pace.number, "pod")
+            yield f"paced by maxUnavailable of DaemonSet {pace.name}: {pods} at a time"
+
+
+_HALTS: Mapping[Cause, tuple[str, str]] = {
+    "leases": (
+        "failed hosts keep every Lease of policy {name}",
+        "Repair them, and call `python -m installer retry` there, or revert the commit. A higher"
+        " driver.rollout.maxParallel lets more fail before it halts.",
+    ),
+    "unavailable": (
+        "as many pods of DaemonSet {name} are not Ready as maxUnavailable lets be",
+        "Repair the hosts that are not done, or raise driver.rollout.maxUnavailable.",
+    ),
+    "budget": (
+        "the disruption budget {name} allows no eviction",
+        "Add a replica to its pods or lower its minAvailable, or end the pods by hand.",
+    ),
+    "budgets": (
+        "the pod {name} has several disruption budgets, and the API server evicts no such pod",
+        "Leave it one budget, or end it by hand.",
+    ),
+    "waits": (
+        "policy {name} evicts no pod, and pods that hold a device are taken to stay",
+        "End them by hand, or set driver.drain.enabled.",
+    ),
+    "tired": (
+        "pods of hosts of policy {name} are evicted in vain three times",
+        "Allow more time by driver.drain.timeoutSeconds, then call `python -m installer retry` there.",
+    ),
+    "failed": (
+        "the change fails on hosts of DaemonSet {name}",
+        "Repair them, and call `python -m installer retry` there, or revert the commit.",
+    ),
+}
+
+
+def _halt(halt: Halt, runs: int) -> Iterator[str]:
+    what, way = _halt_texts(halt)
+    hosts = wording.counted(halt.hosts, "host")
+    yield f"halts in {halt.runs} of {wording.counted(runs, 'run')}: {what} (at most {hosts})"
+    yield f"  {way}"
+
+
+def _halt_texts(halt: Halt) -> tuple[str, str]:
+    what, way = _HALTS[halt.cause]
+    return what.format(name=wording.escaped(halt.name)), way
+
+
+def assumptions(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
+    """Yield what the forecasts take as given, and what of it is a default."""
+    known = basis.durations
+    starts = f"a pod starts in {_spread(known.start)}"
+    if basis.metrics:
+        yield (
+            f"staging and swaps as {wording.counted(known.hosts, 'installer')} measured them"
+            f" ({wording.file_name(basis.metrics)}); by default, {starts}, and devices are withdrawn in"
+            f" {_spread(known.withdraw)}"
+        )
+    else:
+        yield (
+            f"defaults, as no --metrics are given: {starts}, a driver is staged in {_spread(known.stage)}, devices are"
+            f" withdrawn in {_spread(known.withdraw)}, and the driver is changed in {_spread(known.swap)}"
+        )
+    if basis.pods:
+        yield (
+            f"pods and budgets as in {wording.file_name(basis.pods)}; by default, the successor of a pod with a budget"
+            f" is ready in {_spread(known.returns)}, and pods end at any time within their grace"
+        )
+    elif any(forecast.guessed for forecast in forecasts):
+        ends = "as long as installers measured" if known.drain else f"within {durations.DEFAULT_GRACE_S} s"
+        yield (
+            "a default, as no --pods are given: each host has as many pods that hold a device as it can have, without"
+            f" disruption budgets, and they end {ends}"
+        )
+    yield _rate(basis)
+    if number := sum(forecast.uncertain for forecast in forecasts):
+        yield f"each of {wording.counted(number, 'host')} that may keep its driver is taken to swap it"
+    if number := sum(forecast.unknown for forecast in forecasts):
+        yield f"of {wording.counted(number, 'host')}, the number of devices or of pods that hold one is not known"
+
+
+def _rate(basis: Basis) -> str:
+    share = f"{basis.failure_rate * 100:g} % of hosts fail, and fail again"
+    if basis.is_rate_given:
+        return f"{share} (--failure-rate)"
+    if basis.metrics and basis.durations.failure_rate is not None:
+        return f"{share}, as installers counted"
+    return "a default, as no --failure-rate is given: no host fails"
+
+
+def _spread(spread: durations.Spread) -> str:
+    return f"{spread.least_s:g} to {spread.most_s:g} s"
+
+
+def span(seconds: float) -> str:
+    """Return a time in its two largest units, such as '40 s' and '5 d 4 h'; 'never' for an infinite one."""
+    if math.isinf(seconds):
+        return "never"
+    if seconds < 120:
+        return f"{round(seconds)} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    large, small, names = (minutes // 60, minutes % 60, ("h", "min"))
+    if large >= 48:
+        large, small, names = (round(minutes / 60) // 24, round(minutes / 60) % 24, ("d", "h"))
+    return f"{large} {names[0]} {small} {names[1]}" if small else f"{large} {names[0]}"
+
+
+def sentences(forecast: Forecast, basis: Basis) -> tuple[str, str]:
+    """Return a forecast as two sentences: how long, and how disruptive."""
+    what = _subject(forecast)
+    where = f"In {forecast.cluster}, {what}"
+    if math.isinf(forecast.end.p50):
+        halts = wording.listed((_halt_texts(halt)[0] for halt in forecast.halts), most=2)
+        first = f"{where}, and the rollout halts before the end: {halts}."
+    else:
+        half, end = span(forecast.half.p50), f"{span(forecast.end.p50)} ({span(forecast.end.p95)} at p95)"
+        some = f"; it halts in {forecast.halted} of {basis.runs} runs" if forecast.halted else ""
+        first = f"{where}: half after {half}, all after {end}{some}."
+    is_measured = "measured" if basis.metrics else "default"
+    away = f"At most {wording.counted(forecast.away.most, 'host')} at once without devices"
+    pods = f"{wording.counted(forecast.evictions.most, 'eviction')} at most, {forecast.evicting.most} at once"
+    return first, f"{away}, {pods}; durations are {is_measured}{'' if basis.pods else ', pods a guess'}."
+
+
+def markdown(forecasts: Sequence[Forecast], basis: Basis) -> str:
+    """Return the answer as Markdown, for the comment of a pull request."""
+    said = "".join(f"{review.prose(' '.join(sentences(each, basis)))}\n\n" for each in forecasts)
+    if not forecasts:
+        return f"{review.prose(NOTHING)}\n"
+    # A grave accent of a name would end the block.
+    body = "\n".join(lines(forecasts, basis)).replace("`", "'")
+    return f"{said}<details><summary>Simulation</summary>\n\n```text\n{body}\n```\n\n</details>\n"
+
+
+def data(forecasts: Sequence[Forecast], basis: Basis) -> dict[str, Any]:
+    """Return the answer for programs; null stands for never."""
+    return {
+        "runs": basis.runs,
+        "seed": basis.seed,
+        "failureRate": basis.failure_rate,
+        "taken": list(assumptions(forecasts, basis)) if forecasts else [],
+        "notKnown": list(UNKNOWN),
+        "clusters": [_cluster(forecast) for forecast in forecasts],
+    }
+
+
+def _cluster(forecast: Forecast) -> dict[str, Any]:
+    return {
+        "name": forecast.cluster,
+        "hosts": forecast.hosts,
+        "pods": forecast.pods,
+        "half": _moments(forecast.half),
+        "end": _moments(forecast.end),
+        "fewestDone": forecast.done,
+        "hostsAway": _counts(forecast.away),
+        "devicesAway": _counts(forecast.devices_away),
+        "evictions": _counts(forecast.evictions),
+        "evictionsAtOnce": _counts(forecast.evicting),
+        "pacedBy": [structs.asdict(pace) for pace in forecast.paces],
+        "runsThatHalt": forecast.halted,
+        "halts": [
+            {**structs.asdict(halt), "text": text, "way": way}
+            for halt in forecast.halts
+            for text, way in [_halt_texts(halt)]
+        ],
+        "curve": [[round(at), number] for at, number in forecast.curve],
+    }
+
+
+def _moments(moments: Moments) -> dict[str, int | None]:
+    values = structs.asdict(moments).items()
+    return {f"{name}Seconds": None if math.isinf(value) else round(value) for name, value in values}
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return structs.asdict(counts)
