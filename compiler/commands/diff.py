@@ -6,6 +6,7 @@ from typing import Any
 
 from compiler import cli, diagnostics
 from compiler.changes.acceptance import Acceptable
+from compiler.changes.difference import Difference
 from compiler.cli import findings
 from compiler.project import comparison, project_file
 from compiler.views.diff import data as diff_data
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         for_programs = diff_data.data(found, accepted)
     elif arguments.shape == "markdown":
         shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))
-        body = review.comment(found, shown, risk_groups.groups(accepted))
+        body = review.comment(found, shown, risk_groups.groups(accepted), _forecast(found))
     else:
         body = "".join(f"{line}\n" for line in diff_text.lines(found, risk_groups.groups(accepted)))
     faults = [fault for fault in found.faults if fault.side == "to"]
@@ -43,6 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
     findings.tell_unused(arguments.accept, diagnostics.RISKS, found.risks)
     is_wrong = faults or findings.concluded(arguments, risks) or (arguments.exit_code and not found.is_empty)
     return cli.WRONG if is_wrong else cli.FINE
+
+
+def _forecast(found: Difference) -> Sequence[str]:
+    """Return the sentences on how the rollout of a change goes."""
+    from compiler.commands import simulate  # noqa: PLC0415 - only the comment shows it
+    from compiler.views import simulation  # noqa: PLC0415 - as above
+
+    made = simulate.by_default(found)
+    return simulation.sentences(*made) if made else ()
 
 
 def _told(arguments: argparse.Namespace, risks: Sequence[Acceptable]) -> diagnostics.Findings:

@@ -18,6 +18,12 @@ from compiler.views.diff import text as diff_text
 _RUNS, _FEWEST_RUNS, _HOSTS = 20, 3, 200_000
 """Runs, the fewest of them, and the hosts in all runs together above which there are fewer."""
 
+_HOSTS_BESIDE = 50_000
+"""The same where a forecast is not all that is asked for."""
+
+_MOST_BESIDE = 200_000
+"""The most hosts then, which take some ten seconds."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the forecast; return 1 where a revision does not compile, as nothing is known then."""
@@ -30,23 +36,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.RefusedError(
             f"--pods is of one cluster, and the change is in {len(found.clusters)}.", hint="Name it by --cluster."
         )
-    rate, is_given = arguments.failure_rate, arguments.failure_rate is not None
-    rate = rate if is_given else known.failure_rate or 0.0
-    runs = arguments.runs or _runs(found)
-    made = (
-        forecast.of_cluster(each, known, snapshot, rate, _chances(arguments.seed, each, runs))
-        for each in found.clusters
-    )
-    forecasts = [each for each in made if each is not None]
+    given = arguments.failure_rate
     basis = simulation.Basis(
-        runs=runs,
+        runs=arguments.runs or _runs(_hosts(found), _HOSTS),
         seed=arguments.seed,
-        failure_rate=rate,
-        is_rate_given=is_given,
+        failure_rate=known.failure_rate or 0.0 if given is None else given,
+        is_rate_given=given is not None,
         durations=known,
         metrics=arguments.metrics or "",
         pods=arguments.pods or "",
     )
+    forecasts = _forecasts(found, basis, snapshot)
     if arguments.shape == "markdown":
         return findings.show(arguments, (), simulation.markdown(forecasts, basis))
     body = "".join(f"{line}\n" for line in simulation.lines(forecasts, basis))
@@ -62,14 +62,42 @@ def _refused(arguments: argparse.Namespace, found: Difference) -> int:
     return cli.WRONG
 
 
-def _runs(found: Difference) -> int:
-    hosts = sum(len(effect.nodes) for effect in found.effects)
-    return max(_FEWEST_RUNS, min(_RUNS, _HOSTS // max(1, hosts)))
+def by_default(found: Difference) -> tuple[Sequence[forecast.Forecast], simulation.Basis] | None:
+    """Return the forecasts of a change by defaults alone, for answers that show them beside other things.
+
+    None where no driver changes, and where so many do that nobody would wait for it.
+    """
+    changing = [effect for effect in found.effects if effect.work in forecast.CHANGING]
+    if found.faults or not changing or _hosts(found) > _MOST_BESIDE:
+        return None
+    runs = _runs(_hosts(found), _HOSTS_BESIDE)
+    basis = simulation.Basis(runs=runs, seed=0, failure_rate=0, is_rate_given=False, durations=durations.Durations())
+    forecasts = [each for each in _forecasts(found, basis) if each.hosts]
+    return (forecasts, basis) if forecasts else None
 
 
-def _chances(seed: int, cluster: ClusterDifference, runs: int) -> Sequence[durations.Chance]:
+def _forecasts(
+    found: Difference, basis: simulation.Basis, snapshot: holders.Snapshot | None = None
+) -> Sequence[forecast.Forecast]:
+    made = (
+        forecast.of_cluster(each, basis.durations, snapshot, basis.failure_rate, _chances(basis, each))
+        for each in found.clusters
+    )
+    return [each for each in made if each is not None]
+
+
+def _hosts(found: Difference) -> int:
+    return sum(len(effect.nodes) for effect in found.effects)
+
+
+def _runs(hosts: int, most: int) -> int:
+    return max(_FEWEST_RUNS, min(_RUNS, most // max(1, hosts)))
+
+
+def _chances(basis: simulation.Basis, cluster: ClusterDifference) -> Sequence[durations.Chance]:
     """Return what decides in each run: of the same seed the same, whatever other clusters there are."""
-    return [random.Random(f"{seed} {cluster.cluster} {number}").random for number in range(runs)]  # noqa: S311 - no secret
+    seeds = (f"{basis.seed} {cluster.cluster} {number}" for number in range(basis.runs))
+    return [random.Random(seed).random for seed in seeds]  # noqa: S311 - no secret
 
 
 def _durations(name: str | None) -> durations.Durations:

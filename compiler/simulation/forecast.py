@@ -11,7 +11,9 @@ from compiler.changes.difference import ClusterDifference
 from compiler.simulation import durations, holders, rollout
 from compiler.simulation.rollout import Fleet
 
-_CHANGING = ("installs", *effects.DISTURBING)
+CHANGING = ("installs", *effects.DISTURBING)
+"""The work of an installer that changes the driver of a host."""
+
 _STAGING = ("installs", "swaps", "may-swap")
 _RESTARTING = ("restarts", "cleared")
 _BUSY = 0.75
@@ -180,9 +182,9 @@ class _Fleet:
 
     def _of_effect(self, effect: effects.Effect) -> Iterator[rollout.Host]:
         ref, work = effect.daemon_set, effect.work
-        if ref is None or work is None or work not in (*_CHANGING, *_RESTARTING):
+        if ref is None or work is None or work not in (*CHANGING, *_RESTARTING):
             return
-        fields: dict[str, Any] = {"changes": work in _CHANGING, "stages": work in _STAGING}
+        fields: dict[str, Any] = {"changes": work in CHANGING, "stages": work in _STAGING}
         place = effect.before or effect.after
         if (drain := effect.drain) is not None and work in effects.DISTURBING:
             policy = next((each.policy for each in (effect.after, effect.before) if each and each.policy), "") or ""

@@ -110,7 +110,7 @@ _HALTS: Mapping[Cause, tuple[str, str]] = {
         "Leave it one budget, or end it by hand.",
     ),
     "waits": (
-        "policy {name} evicts no pod, and pods that hold a device are taken to stay",
+        "policy {name} evicts no pod, so hosts wait as long as pods hold their devices",
         "End them by hand, or set driver.drain.enabled.",
     ),
     "tired": (
@@ -197,28 +197,51 @@ def span(seconds: float) -> str:
     return f"{large} {names[0]} {small} {names[1]}" if small else f"{large} {names[0]}"
 
 
-def sentences(forecast: Forecast, basis: Basis) -> tuple[str, str]:
-    """Return a forecast as two sentences: how long, and how disruptive."""
-    what = _subject(forecast)
-    where = f"In {forecast.cluster}, {what}"
+def sentences(forecasts: Sequence[Forecast], basis: Basis) -> tuple[str, str]:
+    """Return forecasts as two sentences: how long it takes, and how disruptive it is; of those that change drivers."""
+    swapping = [forecast for forecast in forecasts if forecast.hosts] or forecasts
+    slowest = max(swapping, key=lambda forecast: (forecast.end.p50, forecast.end.p95))
+    where = f" of cluster {slowest.cluster}, the slowest" if len(swapping) > 1 else ""
+    halting = [forecast for forecast in swapping if forecast.halted]
+    stops = ""
+    if halting:
+        told = dict.fromkeys(_halt_texts(halt)[0] for forecast in halting for halt in forecast.halts)
+        most = max(forecast.halted for forecast in halting)
+        stops = f"; it halts in {most} of {wording.counted(basis.runs, 'run')}: {wording.listed(told, most=2)}"
+    return f"Once this is applied, {_times(slowest, where)}{stops}.", _disruption(swapping, basis)
+
+
+def _times(forecast: Forecast, where: str) -> str:
+    number, noun = forecast.hosts or forecast.pods, "host" if forecast.hosts else "pod"
+    half, end, late = map(span, (forecast.half.p50, forecast.end.p50, forecast.end.p95))
+    late = f" ({'without an end' if math.isinf(forecast.end.p95) else late} at p95)" if late != end else ""
+    if math.isinf(forecast.half.p50):
+        return f"it halts before half of {wording.counted(number, noun)}{where} are done"
     if math.isinf(forecast.end.p50):
-        halts = wording.listed((_halt_texts(halt)[0] for halt in forecast.halts), most=2)
-        first = f"{where}, and the rollout halts before the end: {halts}."
-    else:
-        half, end = span(forecast.half.p50), f"{span(forecast.end.p50)} ({span(forecast.end.p95)} at p95)"
-        some = f"; it halts in {forecast.halted} of {basis.runs} runs" if forecast.halted else ""
-        first = f"{where}: half after {half}, all after {end}{some}."
-    is_measured = "measured" if basis.metrics else "default"
-    away = f"At most {wording.counted(forecast.away.most, 'host')} at once without devices"
-    pods = f"{wording.counted(forecast.evictions.most, 'eviction')} at most, {forecast.evicting.most} at once"
-    return first, f"{away}, {pods}; durations are {is_measured}{'' if basis.pods else ', pods a guess'}."
+        return f"it takes {half} for half of {wording.counted(number, noun)}{where}, and halts before all are done"
+    if number == 1:
+        return f"it takes {end}{late} for the {noun}{where}"
+    return f"it takes {half} for half of {wording.counted(number, noun)}{where}, and {end}{late} for all"
+
+
+def _disruption(forecasts: Sequence[Forecast], basis: Basis) -> str:
+    away = sum(forecast.away.most for forecast in forecasts)
+    evictions = sum(forecast.evictions.most for forecast in forecasts)
+    at_once = sum(forecast.evicting.most for forecast in forecasts)
+    is_guess = not basis.pods and any(forecast.guessed for forecast in forecasts)
+    given = f"durations are {'measured' if basis.metrics else 'defaults'}"
+    return (
+        f"At most {wording.counted(away, 'host')} at once {'is' if away == 1 else 'are'} without devices, and at most"
+        f" {wording.counted(evictions, 'pod')} {'is' if evictions == 1 else 'are'} evicted, {at_once} at once;"
+        f" {given}{', and pods that hold devices a guess' if is_guess else ''}."
+    )
 
 
 def markdown(forecasts: Sequence[Forecast], basis: Basis) -> str:
     """Return the answer as Markdown, for the comment of a pull request."""
-    said = "".join(f"{review.prose(' '.join(sentences(each, basis)))}\n\n" for each in forecasts)
     if not forecasts:
         return f"{review.prose(NOTHING)}\n"
+    said = f"{review.prose(' '.join(sentences(forecasts, basis)))}\n\n"
     # A grave accent of a name would end the block.
     body = "\n".join(lines(forecasts, basis)).replace("`", "'")
     return f"{said}<details><summary>Simulation</summary>\n\n```text\n{body}\n```\n\n</details>\n"

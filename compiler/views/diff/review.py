@@ -60,14 +60,23 @@ class _Part(NamedTuple):
         return self.around("".join(f"{row.text}\n" for row in self.rows))
 
 
-def comment(difference: Difference, risks: Findings = (), accepted: Iterable[risk_groups.Group] = ()) -> str:
-    """Return the comment on a difference; empty where nothing differs. `accepted` are risks that are not in `risks`."""
+def comment(
+    difference: Difference,
+    risks: Findings = (),
+    accepted: Iterable[risk_groups.Group] = (),
+    forecast: Sequence[str] = (),
+) -> str:
+    """Return the comment on a difference; empty where nothing differs.
+
+    `accepted` are risks that are not in `risks`, `forecast` are sentences on how the rollout goes.
+    """
     if difference.is_empty:
         return ""
     command = code(_command(difference))
     top = f"### {_title(difference)}\n"
     end = f"\n{command}, from {code(difference.before.text)} to {code(difference.after.text)}\n"
-    parts = [part for part in _parts(difference, risks, accepted) if part.rows]
+    told = [_Part("sentence", [_Row(prose(" ".join(forecast)))] if forecast else [])]
+    parts = [part for part in _parts(difference, risks, accepted, told) if part.rows]
     rooms = _rooms([len(part.whole().encode()) for part in parts], LIMIT - len(f"{top}{end}".encode()))
     body = "".join(_fitted(part, room, command) for part, room in zip(parts, rooms, strict=True))
     return f"{top}{body}{end}"
@@ -102,13 +111,16 @@ def _left_out(number: int, noun: str, command: str) -> str:
     return f"\n… and {wording.counted(number, f'more {noun}')}; {command} shows all.\n" if number else ""
 
 
-def _parts(difference: Difference, risks: Findings, accepted: Iterable[risk_groups.Group]) -> Iterator[_Part]:
+def _parts(
+    difference: Difference, risks: Findings, accepted: Iterable[risk_groups.Group], told: Iterable[_Part]
+) -> Iterator[_Part]:
     ranked = sentences.by_danger(difference.effects)
     several = len(difference.clusters) > 1
     nodes = [tuple(sentence.names(with_clusters=several)) for sentence in ranked]
     yield _Part("line", _list(diff_text.faults(difference)))
     yield _Part("sentence", [*map(_effect, ranked, nodes)], _table("effect", "nodes", "what happens"))
     yield _Part("sentence", [_Row(f"**{prose(line)}**") for line in _sums(difference)])
+    yield from told
     yield _Part("risk", [*_risks(risks), *_accepted(accepted)], "**Risks**\n\n")
     yield _folded("Privileges", "line", _list(diff_text.privileges(difference)))
     yield _folded("Nodes", "node", _nodes(ranked, nodes))
