@@ -67,7 +67,7 @@ def by_default(found: Difference) -> tuple[Sequence[forecast.Forecast], simulati
 
     None where no driver changes, and where so many do that nobody would wait for it.
     """
-    changing = [effect for effect in found.effects if effect.work in forecast.CHANGING]
+    changing = [effect for effect in found.effects if effect.work in forecast.CHANGING and effect.driver_pod]
     if found.faults or not changing or _hosts(found) > _MOST_BESIDE:
         return None
     runs = _runs(_hosts(found), _HOSTS_BESIDE)

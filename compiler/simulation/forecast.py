@@ -182,7 +182,8 @@ class _Fleet:
 
     def _of_effect(self, effect: effects.Effect) -> Iterator[rollout.Host]:
         ref, work = effect.daemon_set, effect.work
-        if ref is None or work is None or work not in (*CHANGING, *_RESTARTING):
+        # Where no pod comes, as on a node that has booted another kernel, the change starts nothing.
+        if ref is None or effect.driver_pod is None or work not in (*CHANGING, *_RESTARTING):
             return
         fields: dict[str, Any] = {"changes": work in CHANGING, "stages": work in _STAGING}
         place = effect.before or effect.after

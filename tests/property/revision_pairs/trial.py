@@ -93,6 +93,10 @@ def trial(seed: int, folder: Path) -> campaign.Result:
             after = _clusters(work, folder / "after")
             answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
             faults = [answer.err] if answer.code else list(disagreements(json.loads(answer.out), before, after))
+            forecast = in_process.kae(repository, "simulate", "HEAD~1", "--to", "HEAD", "-o", "json", "--runs", "1")
+            if not answer.code:
+                said = [] if forecast.code else json.loads(forecast.out)["clusters"]
+                faults += [forecast.err] if forecast.code else list(unsimulated(json.loads(answer.out), said))
             sides = ((known.get(name, judge.NOTHING) for known in (before, after)) for name in {**before, **after})
             differs = any(itertools.starmap(judge.pods, sides))
             counts = Counter([*sorts, *["pairs that change pods"] * differs])
@@ -158,6 +162,23 @@ def disagreements(
         yield from _compared(f"{name}: deployments", fates, judge.deployments(was, now))
         effects = [effect for effect in answer["effects"] if effect["cluster"] == name]
         yield from _on_nodes(name, effects, was, now)
+
+
+_CHANGING = ("installs", "swaps", "may-swap", "reloads", "functions", "removes")
+
+
+def unsimulated(answer: Any, simulated: Any) -> Iterator[str]:
+    """Yield where `kae simulate` has other hosts and pods than `kae diff`: each pod that comes is of one of them."""
+    known = {cluster["name"]: (cluster["hosts"], cluster["pods"]) for cluster in simulated}
+    for name in (cluster["name"] for cluster in answer["clusters"]):
+        effects = [effect for effect in answer["effects"] if effect["cluster"] == name and effect["driverPod"]]
+        changing = [effect for effect in effects if effect["driver"] in _CHANGING]
+        hosts = sum(len(effect["nodes"]) for effect in changing)
+        # An installer that cleans up does so as it goes.
+        going = sum(len(effect["nodes"]) for effect in changing if effect["driverPod"] == "deleted")
+        sets = (item for item in answer["pods"] if item["cluster"] == name and item["kind"] == "DaemonSet")
+        coming = sum(len(item["created"]) + len(item["replaced"]) for item in sets)
+        yield from _compared(f"{name}: hosts and pods", known.get(name, (0, 0)), (hosts, coming - (hosts - going)))
 
 
 def _on_nodes(name: str, effects: list[Any], was: judge.Cluster, now: judge.Cluster) -> Iterator[str]:
