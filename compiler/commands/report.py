@@ -33,7 +33,11 @@ def run(arguments: argparse.Namespace) -> int:
         return findings.show(arguments, (*found, *(change[1] if change else ())), _text(views, change), **told)
     from compiler.views.report import page as report_page  # noqa: PLC0415 - only the page needs a template
 
-    judged, shown = findings.with_severities(arguments, found), report_page.Change(*change) if change else None
+    judged, shown = findings.with_severities(arguments, found), None
+    if change:
+        from compiler.commands import simulate  # noqa: PLC0415 - as above
+
+        shown = report_page.Change(*change, simulate.by_default(change[0]))
     atomic.write_file(Path(arguments.target), report_page.text(views, judged, package_data.report(), shown))
     return findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {summary.size(views)}\n", **told)
 

@@ -247,6 +247,53 @@ def markdown(forecasts: Sequence[Forecast], basis: Basis) -> str:
     return f"{said}<details><summary>Simulation</summary>\n\n```text\n{body}\n```\n\n</details>\n"
 
 
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """The hosts that are done over time, in a picture of 640 by 200 whose axes meet at 60, 164."""
+
+    title: str
+    note: str
+    words: str
+    """The same in words."""
+    number: int
+    """The hosts at the top."""
+    points: str
+    """As a polyline has them."""
+    times: tuple[tuple[int, str, str], ...]
+    """The place, the anchor and the text of each mark below."""
+
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 628, 16, 164
+_NARROW = 150
+"""The room of two texts below."""
+
+
+def curve(forecast: Forecast, runs: int) -> Curve:
+    """Return the curve of a forecast."""
+    last = forecast.curve[-1][0] if forecast.curve else 1
+    number = forecast.hosts or forecast.pods
+
+    def across(at: float) -> int:
+        return round(_LEFT + (_RIGHT - _LEFT) * at / last)
+
+    heights = [_BOTTOM - (_BOTTOM - _TOP) * done / number for done in (0, *(each for _, each in forecast.curve))]
+    steps = zip(forecast.curve, heights, heights[1:], strict=False)
+    points = [point for (at, _), was, now in steps for point in ((across(at), was), (across(at), now))]
+    done = forecast.curve[-1][1] if forecast.curve else 0
+    halts = "" if done == number else f"; it halts with {done} done"
+    half = next((at for at, count in forecast.curve if count * 2 >= number), math.inf)
+    times = [(_LEFT, "start", "0"), (_RIGHT, "end", span(last))]
+    if _LEFT + _NARROW / 2 < (middle := across(min(half, last))) < _RIGHT - _NARROW:
+        times.insert(1, (middle, "middle", f"half after {span(half)}"))
+    return Curve(
+        title=f"cluster {forecast.cluster}: {_subject(forecast)}",
+        note=f"the run in the middle of {runs}{halts}",
+        words=f"The curve rises from 0 to {done} of {number} in {span(last)}.",
+        number=number,
+        points=" ".join(f"{x},{y:.0f}" for x, y in points),
+        times=tuple(times),
+    )
+
+
 def data(forecasts: Sequence[Forecast], basis: Basis) -> dict[str, Any]:
     """Return the answer for programs; null stands for never."""
     return {

@@ -247,6 +247,21 @@ def test_the_picture_shows_states_where_nothing_changes(browser: chromium.Page, 
     )
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_curve_of_a_rollout_is_seen_and_stays_in_the_window(
+    browser: chromium.Page, change: str, width: int
+) -> None:
+    opened(browser, change, width=width)
+
+    boxes = browser.value(
+        "[...document.querySelectorAll('.rollouts polyline, .rollouts text')].map((one) => one.getBoundingClientRect())"
+        ".map((box) => [box.left, box.right, box.height])"
+    )
+    assert len(boxes) > 3
+    assert all(0 <= left < right <= width and height > 0 for left, right, height in boxes)
+    assert browser.value("getComputedStyle(document.querySelector('.rollouts polyline')).fill") == "none"
+
+
 def test_a_narrow_window_says_that_there_is_more(browser: chromium.Page, small: str) -> None:
     narrow = "getComputedStyle(document.querySelector('.narrow')).display"
 

@@ -560,3 +560,22 @@ def test_the_summary_of_a_change_ends_as_the_difference_says(tmp_path: Path) -> 
     summary, difference = in_process.kae(folder, "report", "HEAD"), in_process.kae(folder, "diff")
 
     assert (summary.code, summary.out.endswith(f"\n\n{difference.out}")) == (0, True)
+
+
+def test_a_change_of_drivers_has_the_curve_of_its_rollout(rollout: Path) -> None:
+    diffs.change(rollout, "source")
+
+    page = changed(rollout)
+
+    (curve,) = page.named("polyline")
+    points = [tuple(map(float, point.split(","))) for point in curve["points"].split()]
+    assert points[0] == (60, 164)
+    assert points[-1] == (628, 16)
+    assert points == sorted(points, key=lambda point: (point[0], -point[1]))
+    assert any(text.startswith("Once this is applied, it takes ") for text in page.text("p"))
+
+
+def test_a_change_of_no_driver_has_no_curve(rollout: Path) -> None:
+    diffs.change(rollout, "plugin version")
+
+    assert changed(rollout).named("polyline") == []

@@ -19,7 +19,8 @@ from compiler.changes.difference import Difference
 from compiler.changes.effects import Effect
 from compiler.planning import plan
 from compiler.read import fleet as reader
-from compiler.views import gaps, plan_text
+from compiler.simulation.forecast import Forecast
+from compiler.views import gaps, plan_text, simulation
 from compiler.views.diff import risk_groups, sentences
 from compiler.views.diff import text as diff_text
 from compiler.views.report import data as report_data
@@ -29,7 +30,7 @@ _SCRIPTS = ("fleet.js", "picture.js", "nodes.js", "page.js")
 """The parts of the page's script, in their order."""
 
 _CLUSTERS = 4
-"""Clusters that the title names."""
+"""Clusters that the title names, and whose rollouts are drawn."""
 
 
 class Figure(NamedTuple):
@@ -47,6 +48,8 @@ class Change(NamedTuple):
     difference: Difference
     risks: diagnostics.Findings
     accepted: Sequence[risk_groups.Group]
+    rollout: tuple[Sequence[Forecast], simulation.Basis] | None = None
+    """The forecasts of its rollout."""
 
 
 def text(
@@ -101,10 +104,22 @@ def _changes(change: Change, views: Sequence[plan.Plan]) -> dict[str, Any]:
         "ignored": diagnostic_formats.ignored_text(ignored) if ignored else "",
         "sentences": sentences.by_danger(difference.effects),
         "summary": _summary(difference),
+        "rollout": _rollout(*change.rollout) if change.rollout else None,
         "privileges": [*_privileges(difference)],
         "intent": [*diff_text.intent(difference.intent)],
         "pods": [*diff_text.pods(difference)],
         "objects": [*diff_text.objects(difference)],
+    }
+
+
+def _rollout(forecasts: Sequence[Forecast], basis: simulation.Basis) -> dict[str, Any]:
+    """Return the forecast of a rollout in words, and a curve for each of the slowest clusters."""
+    slowest = sorted(forecasts, key=lambda each: (-each.end.p50, -each.end.p95, each.cluster))
+    left = len(slowest) - _CLUSTERS
+    return {
+        "text": " ".join(simulation.sentences(forecasts, basis)),
+        "curves": [simulation.curve(each, basis.runs) for each in slowest[:_CLUSTERS] if each.hosts > 1],
+        "others": f"And {wording.counted(left, 'more cluster')}, sooner done." if left > 0 else "",
     }
 
 
