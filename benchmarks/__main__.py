@@ -75,6 +75,8 @@ FLEETS: Mapping[str, Callable[[Path], object]] = {
     "100,000 in one cluster": _clusters(1, 100_000),
     "200 x 5,000": _clusters(200, 5_000),
     "1,000 x 1,000": _clusters(1_000, 1_000),
+    # Two of three nodes have a policy.
+    **{f"{count:,} hosts": _clusters(1, count * 3 // 2) for count in (1_000, 10_000, 100_000)},
 }
 _ONE = "cluster-007"
 
@@ -91,6 +93,15 @@ def _edited(*, of_one: bool) -> Callable[[Path], Callable[[], object]]:
         return processes.cold(folder)
 
     return prepare
+
+
+def _upgraded(folder: Path) -> Callable[[], object]:
+    """Commit a project, and bring another driver to every host, 50 at a time."""
+    fleets.commit(folder)
+    for policy in (folder / "policies").iterdir():
+        text = policy.read_text().replace("version: 2.2.0", "version: 2.3.0, rollout: {maxParallel: 50}")
+        policy.write_text(text)
+    return processes.cold(folder)
 
 
 _EDITS = {"all": _edited(of_one=False), "one": _edited(of_one=True)}
@@ -111,6 +122,7 @@ CASES = (
     Case("200 x 5,000, plan of all as JSON", "200 x 5,000", ("plan", "-o", "json"), _unprepared),
     *(Case(f"200 x 5,000, diff of a line for {of}", "200 x 5,000", ("diff",), edit) for of, edit in _EDITS.items()),
     Case("1,000 x 1,000, cold", "1,000 x 1,000", ("compile",)),
+    *(Case(f"{fleet}, simulate", fleet, ("simulate",), _upgraded) for fleet in FLEETS if fleet.endswith(" hosts")),
 )
 
 

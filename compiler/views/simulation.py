@@ -160,7 +160,7 @@ def assumptions(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
         ends = "as long as installers measured" if known.drain else f"within {durations.DEFAULT_GRACE_S} s"
         yield (
             "a default, as no --pods are given: each host has as many pods that hold a device as it can have, without"
-            f" disruption budgets, and they end {ends}"
+            f" disruption budgets, and they end {ends}; a host without such a pod needs no Lease, so more may go at once"
         )
     yield _rate(basis)
     if number := sum(forecast.uncertain for forecast in forecasts):
@@ -233,7 +233,7 @@ def _disruption(forecasts: Sequence[Forecast], basis: Basis) -> str:
     return (
         f"At most {wording.counted(away, 'host')} at once {'is' if away == 1 else 'are'} without devices, and at most"
         f" {wording.counted(evictions, 'pod')} {'is' if evictions == 1 else 'are'} evicted, {at_once} at once;"
-        f" {given}{', and pods that hold devices a guess' if is_guess else ''}."
+        f" {given}{', and every device is taken to be in use' if is_guess else ''}."
     )
 
 

@@ -199,7 +199,7 @@ def test_the_comment_of_a_pull_request_begins_with_two_sentences(half: Path) -> 
     assert first.startswith(
         "Once this is applied, it takes 8 min for half of 12 hosts, and 17 min (18 min at p95) for all."
     )
-    assert first.endswith("durations are defaults, and pods that hold devices a guess.")
+    assert first.endswith("durations are defaults, and every device is taken to be in use.")
     assert rest.startswith("<details>")
 
 
