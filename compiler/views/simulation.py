@@ -160,7 +160,7 @@ def assumptions(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
         ends = "as long as installers measured" if known.drain else f"within {durations.DEFAULT_GRACE_S} s"
         yield (
             "a default, as no --pods are given: each host has as many pods that hold a device as it can have, without"
-            f" disruption budgets, and they end {ends}; a host without such a pod needs no Lease, so more may go at once"
+            f" disruption budgets, and they end {ends}; a host without such a pod needs no Lease, and goes at once"
         )
     yield _rate(basis)
     if number := sum(forecast.uncertain for forecast in forecasts):
