@@ -135,6 +135,8 @@ class Draws(msgspec.Struct, frozen=True, kw_only=True):
     """True where the change fails, each time that it is tried."""
     asks: Sequence[float]
     """From 0 to 1: how soon after its end the next host asks for the Lease."""
+    asks_s: float = ASKS_S
+    """The pause between two questions of a host."""
 
 
 Fate = Literal["", "failed", "undrained", "tired"]
@@ -167,9 +169,9 @@ def run(fleet: Fleet, draws: Draws) -> Run:
     return _Run(fleet, draws).result()
 
 
-def first_ask_s(drawn: float, waiting: int) -> float:
+def first_ask_s(drawn: float, waiting: int, pause_s: float = ASKS_S) -> float:
     """Return the seconds until the first of so many hosts asks, each at any moment of its pause."""
-    return ASKS_S * float(1 - (1 - drawn) ** (1 / waiting))
+    return pause_s * float(1 - (1 - drawn) ** (1 / waiting))
 
 
 _Act = Callable[[float, int, int], None]
@@ -293,7 +295,7 @@ class _Run:
         if not queue:
             self.free[number] += 1
             return
-        wait_s = first_ask_s(self.draws.asks[index], len(queue))
+        wait_s = first_ask_s(self.draws.asks[index], len(queue), self.draws.asks_s)
         self._push(at + wait_s, self._granted, heapq.heappop(queue)[1])
 
     def _leaves(self, index: int) -> None:

@@ -77,7 +77,8 @@ def _rows(forecast: Forecast) -> Iterator[Sequence[str]]:
         ("evictions in all", forecast.evictions),
         ("evictions at once", forecast.evicting),
     ):
-        yield title, str(counts.p50), str(counts.p95), str(counts.most)
+        few = "at least " if forecast.unknown and counts is not forecast.away else ""
+        yield title, f"{few}{counts.p50}", f"{few}{counts.p95}", f"{few}{counts.most}"
 
 
 def paces(forecast: Forecast) -> Iterator[str]:
@@ -230,9 +231,10 @@ def _disruption(forecasts: Sequence[Forecast], basis: Basis) -> str:
     at_once = sum(forecast.evicting.most for forecast in forecasts)
     is_guess = not basis.pods and any(forecast.guessed for forecast in forecasts)
     given = f"durations are {'measured' if basis.metrics else 'defaults'}"
+    few = ", as far as is known," if any(forecast.unknown for forecast in forecasts) else ""
     return (
         f"At most {wording.counted(away, 'host')} at once {'is' if away == 1 else 'are'} without devices, and at most"
-        f" {wording.counted(evictions, 'pod')} {'is' if evictions == 1 else 'are'} evicted, {at_once} at once;"
+        f" {wording.counted(evictions, 'pod')}{few} {'is' if evictions == 1 else 'are'} evicted, {at_once} at once;"
         f" {given}{', and every device is taken to be in use' if is_guess else ''}."
     )
 
@@ -314,6 +316,7 @@ def _cluster(forecast: Forecast) -> dict[str, Any]:
         "half": _moments(forecast.half),
         "end": _moments(forecast.end),
         "fewestDone": forecast.done,
+        "unknownHosts": forecast.unknown,
         "hostsAway": _counts(forecast.away),
         "devicesAway": _counts(forecast.devices_away),
         "evictions": _counts(forecast.evictions),

@@ -156,7 +156,7 @@ class Naive:
         if queue:
             chosen = queue[0]
             first = 1 - (1 - self.draws.asks[host.number]) ** (1 / len(queue))
-            chosen.doing, chosen.until, chosen.has_lease = "is called", now + first * rollout.ASKS_S, True
+            chosen.doing, chosen.until, chosen.has_lease = "is called", now + first * self.draws.asks_s, True
 
     def evict(self, now: float) -> None:
         """Evict every pod that may be, those first whose host has drained for longest."""
