@@ -21,7 +21,7 @@ from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import driver_node
-from tests.cluster.simulated import hollow_kubelet
+from tests.cluster.simulated import calibration, hollow_kubelet
 from tests.host import roots
 from tests.installer import crashes, homes, machines, podresources
 
@@ -226,7 +226,7 @@ def test_hosts_that_move_to_two_waves_at_once_swap_as_many_at_a_time_as_they_may
     fleet.let_swap(parallel)
     fleet.hold(NODES)
     fleet.users.spare(f"on-{spared}", budget)
-    began_s = time.monotonic()
+    began_s, began = time.monotonic(), time.time()
 
     with watched(fleet) as moments:
         changed = fleet.merge(dataclasses.replace(fleet.policy, waves=targets))
@@ -235,7 +235,13 @@ def test_hosts_that_move_to_two_waves_at_once_swap_as_many_at_a_time_as_they_may
         fleet.users.kubectl("delete", "poddisruptionbudget", budget)
         fleet.wait_for(NODES, WAVES[waves[0]])
 
-    sys.stdout.write(f"{parallel} at a time: {time.monotonic() - began_s:.0f} s, {len(moments)} moments\n")
+    took_s = time.monotonic() - began_s
+    said = calibration.simulated({node: fleet.kubelet.log(node) for node in NODES}, began, parallel)
+    sys.stdout.write(f"{parallel} at a time: {took_s:.0f} s, {said}, {len(moments)} moments\n")
+    # By the durations of these very steps; a machine with other work to do may take longer in between.
+    assert said.p5_s / 1.5 < took_s < said.p95_s * 1.5
+    assert said.p95_s <= 2 * said.p5_s
+    assert (said.evictions, said.most_away) == (frozenset({len(NODES)}), frozenset({parallel}))
     # A swap may fall between two looks.
     assert 1 <= max(len(moment.swapping) for moment in moments) <= parallel
     # The spared one is announced all the time, and the others beside it one after the other.
@@ -268,6 +274,8 @@ def test_a_host_whose_new_driver_does_not_load_halts_the_others_until_a_repair(f
         changed = fleet.merge(dataclasses.replace(fleet.policy, versions={**WAVES, "repaired": GOOD}))
         fleet.wait_for(nodes, GOOD)
 
+    simulated = calibration.halted(len(nodes), parallel=1)
+    assert (simulated.evictions, sum(simulated.lost)) == (len(nodes) - len(used), len(lent))
     assert lent == frozenset({failed})
     assert used == frozenset(others)
     assert versions == before
