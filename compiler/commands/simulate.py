@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         durations=known,
         metrics=arguments.metrics or "",
         pods=arguments.pods or "",
+        has_claims=snapshot is not None and snapshot.has_claims,
     )
     forecasts = _forecasts(found, basis, snapshot)
     if arguments.shape == "markdown":

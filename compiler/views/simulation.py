@@ -34,6 +34,8 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the export; empty without one."""
     pods: str = ""
     """The name of the snapshot; empty without one."""
+    has_claims: bool = False
+    """True where pods of it ask by ResourceClaims."""
 
 
 def lines(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
@@ -157,6 +159,8 @@ def assumptions(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
             f"pods and budgets as in {wording.file_name(basis.pods)}; by default, the successor of a pod with a budget"
             f" is ready in {_spread(known.returns)}, and pods end at any time within their grace"
         )
+        if basis.has_claims:
+            yield "pods that ask by a ResourceClaim are left out, as the snapshot does not tell for which device"
     elif any(forecast.guessed for forecast in forecasts):
         ends = "as long as installers measured" if known.drain else f"within {durations.DEFAULT_GRACE_S} s"
         yield (
