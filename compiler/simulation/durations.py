@@ -86,17 +86,12 @@ _Sample = tuple[str, Mapping[str, str], float]
 
 def read(text: str) -> Durations:
     """Return what an export of Prometheus tells, and the defaults of the rest; ValueError where it tells nothing."""
-    steps: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+    samples = [each for each in _samples(text) if math.isfinite(each[2]) and each[2] >= 0]
     results: dict[str, float] = {}
-    for name, labels, value in _samples(text):
-        if not math.isfinite(value) or value < 0:
-            continue
-        if name == "kae_driver_step_seconds" and "step" in labels:
-            own = tuple(sorted((key, each) for key, each in labels.items() if key not in ("step", "__name__")))
-            steps.setdefault(own, {})[labels["step"]] = value
-        elif name == "kae_driver_changes_total" and "result" in labels:
+    for name, labels, value in samples:
+        if name == "kae_driver_changes_total" and "result" in labels:
             results[labels["result"]] = results.get(labels["result"], 0) + value
-    changed = [own for own in steps.values() if "end-change" in own or "begin-change" in own]
+    changed = [own for own in _hosts(samples) if "end-change" in own or "begin-change" in own]
     if not changed:
         raise ValueError("no kae_driver_step_seconds of a change in it")
     known = Durations()
@@ -108,6 +103,24 @@ def read(text: str) -> Durations:
         failure_rate=results.get("failed", 0) / ended if ended else None,
         hosts=len(changed),
     )
+
+
+def _hosts(samples: Iterable[_Sample]) -> Sequence[Mapping[str, float]]:
+    """Return the seconds of each step, host by host.
+
+    The texts of several installers, one behind the other, have the same labels: a step that comes again is of the next.
+    """
+    found: list[dict[str, float]] = []
+    latest: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+    for name, labels, value in samples:
+        if name != "kae_driver_step_seconds" or "step" not in labels:
+            continue
+        own = tuple(sorted((key, each) for key, each in labels.items() if key not in ("step", "__name__")))
+        if own not in latest or labels["step"] in latest[own]:
+            latest[own] = {}
+            found.append(latest[own])
+        latest[own][labels["step"]] = value
+    return found
 
 
 def _measured(hosts: Iterable[Mapping[str, float]], steps: Sequence[str], asked: str = "") -> Spread | None:

@@ -6,9 +6,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import prometheus_client
 import pytest
 
 from compiler.simulation import durations, rollout
+from installer.report import driver_state
+from runtime import metrics
 
 ROOT = Path(__file__).parents[3]
 DEFAULTS = durations.Durations()
@@ -64,6 +67,24 @@ def test_an_answer_of_prometheus_is_read_as_its_text() -> None:
     known = durations.read(text)
 
     assert (known.swap.measured, known.failure_rate) == ((6.0,), 1.0)
+
+
+def test_the_metrics_of_installers_are_read_as_they_serve_them() -> None:
+    def served(seconds: float) -> str:
+        """Return the text of an installer that has changed a driver."""
+        published = driver_state.DriverState()
+        for step in (*durations.STAGES, *durations.SWAPS):
+            published.step(step, "done", seconds)
+        published.changes["succeeded"] += 1
+        registry = metrics.registry_of(lambda: published.families(None))
+        return prometheus_client.generate_latest(registry).decode()
+
+    known = durations.read(served(1) + served(2))
+
+    assert known.hosts == 2
+    assert [*known.stage.measured] == [len(durations.STAGES), 2 * len(durations.STAGES)]
+    assert [*known.swap.measured] == [len(durations.SWAPS), 2 * len(durations.SWAPS)]
+    assert known.failure_rate == 0
 
 
 def test_what_is_not_measured_has_the_default() -> None:
