@@ -236,6 +236,8 @@ def _disruption(forecasts: Sequence[Forecast], basis: Basis) -> str:
     is_guess = not basis.pods and any(forecast.guessed for forecast in forecasts)
     given = f"durations are {'measured' if basis.metrics else 'defaults'}"
     few = ", as far as is known," if any(forecast.unknown for forecast in forecasts) else ""
+    if not any(forecast.hosts for forecast in forecasts):
+        return f"No driver changes, so no device is withdrawn, and no pod is evicted; {given}."
     return (
         f"At most {wording.counted(away, 'host')} at once {'is' if away == 1 else 'are'} without devices, and at most"
         f" {wording.counted(evictions, 'pod')}{few} {'is' if evictions == 1 else 'are'} evicted, {at_once} at once;"

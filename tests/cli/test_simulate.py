@@ -113,6 +113,7 @@ def test_a_change_of_the_device_plugin_swaps_no_driver_and_evicts_nobody(rollout
     diffs.change(rollout, "plugin version")
 
     assert "cluster east: no driver changes; 24 pods come or are replaced\n" in told(rollout, "simulate")
+    assert "No driver changes, so no device is withdrawn" in told(rollout, "simulate", "-o", "markdown")
     found = cluster(rollout)
     assert (found["hosts"], found["pods"], found["evictions"]["most"], found["hostsAway"]["most"]) == (0, 24, 0, 0)
     assert found["end"]["p50Seconds"] > 0
