@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -37,17 +37,20 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     most: int
 
 
-Cause = Literal["leases", "unavailable", "budget", "budgets", "waits", "tired", "failed"]
-"""Why hosts are not done at the end.
+Cause = Literal["budget", "budgets", "waits", "tired", "failed", "leases", "unavailable"]
+"""Why hosts are not done at the end; what follows from the others comes last.
 
-- leases: failed hosts keep all Leases of a policy.
-- unavailable: as many pods of a DaemonSet are not available as maxUnavailable lets be.
 - budget: a budget allows no eviction at all.
 - budgets: a pod has several budgets, so the API server refuses each eviction.
 - waits: the policy evicts nobody, and pods hold devices.
 - tired: pods were evicted in vain too often.
 - failed: the change failed.
+- leases: failed hosts keep all Leases of a policy.
+- unavailable: as many pods of a DaemonSet are not available as maxUnavailable lets be.
 """
+
+
+_CAUSES = get_args(Cause)
 
 
 class Halt(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,7 +258,7 @@ def _sum(cluster: str, fleet: Fleet, runs: Sequence[rollout.Run]) -> Forecast:
         halted=sum(not all(map(math.isfinite, run.done)) for run in runs),
         halts=tuple(
             Halt(cause=cause, recipe=recipe, name=name, runs=len(numbers), hosts=max(numbers))
-            for (cause, recipe, name), numbers in halts.items()
+            for (cause, recipe, name), numbers in sorted(halts.items(), key=lambda item: _CAUSES.index(item[0][0]))
         ),
         paces=tuple(_paces(fleet, runs[0])),
         curve=tuple(_curve([each for each in middle if math.isfinite(each)])),

@@ -238,10 +238,11 @@ def _disruption(forecasts: Sequence[Forecast], basis: Basis) -> str:
     few = ", as far as is known," if any(forecast.unknown for forecast in forecasts) else ""
     if not any(forecast.hosts for forecast in forecasts):
         return f"No driver changes, so no device is withdrawn, and no pod is evicted; {given}."
+    pods = f"{wording.counted(evictions, 'pod')}{few} {'is' if evictions == 1 else 'are'}"
+    evicted = f"at most {pods} evicted, {at_once} at once" if evictions else f"no pod{few} is evicted"
     return (
-        f"At most {wording.counted(away, 'host')} at once {'is' if away == 1 else 'are'} without devices, and at most"
-        f" {wording.counted(evictions, 'pod')}{few} {'is' if evictions == 1 else 'are'} evicted, {at_once} at once;"
-        f" {given}{', and every device is taken to be in use' if is_guess else ''}."
+        f"At most {wording.counted(away, 'host')} at once {'is' if away == 1 else 'are'} without devices, and"
+        f" {evicted}; {given}{', and every device is taken to be in use' if is_guess else ''}."
     )
 
 
