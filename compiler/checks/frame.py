@@ -1,6 +1,5 @@
 """What the frame of programs refuses: paths of the node, labels of SELinux, and rights at the API server."""
 
-import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -8,7 +7,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.checks import host_paths
-from compiler.formats import documents
+from compiler.formats import documents, globs
 
 Data = Mapping[str, Any]
 Refusal = tuple[documents.Path, str, tuple[str, ...], str]
@@ -58,8 +57,7 @@ def of_pod(pod: Data, kubelet: str) -> Iterator[Refusal]:
 
 def host_path(place: documents.Path, path: str, kubelet: str) -> Iterator[Refusal]:
     """Yield why a path of the node is refused: it leads to something that no program gets, or is around it."""
-    real = posixpath.normpath(path)
-    real = "" if real in ("/", "//") else real.replace("//", "/")
+    real = globs.normal(path).removesuffix("/")
     if _is_open(real, kubelet):
         return
     found = host_paths.leads_to(real, kubelet)
