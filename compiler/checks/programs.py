@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from compiler import keywords, wording
-from compiler.checks import frame, lists
+from compiler.checks import frame, lists, pods
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import expressions
 from compiler.formats import documents, globs, references
@@ -532,8 +532,18 @@ def _with_values(
         for error in judge.thorough()(own.schema).iter_errors(pod):
             yield _unfit(source, origin(tuple(error.absolute_path)), error, notes)
         return
-    for place, message, facts, hint in frame.of_pod(pod, kubelet):
+    refused = list(frame.of_pod(pod, kubelet))
+    for place, message, facts, hint in refused:
         yield _refusal(source, (origin(place), message, facts, hint), *notes)
+    places = [place for place, *_ in refused]
+    for fault in (fault for fault in pods.faults(pod) if fault.path not in places):
+        yield Diagnostic(
+            code="invalid-value",
+            span=source.span(*origin(fault.path)),
+            message=fault.message,
+            notes=(*fault.notes, *notes),
+            hint=fault.hint,
+        )
     yield from _registered(source, path, program, scope, notes)
     yield from _sized(source, path, program, scope, notes)
 

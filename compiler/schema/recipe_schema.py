@@ -16,6 +16,8 @@ LONGEST = 4096
 _REFERENCE = re.compile(keywords.REFERENCE)
 _PARTS = ("driver", "devicePlugin")
 _OF_PLACES = ("$ref", "description", "default", "pattern")
+_PACE = ("maxParallel", "maxUnavailable", "minReadySeconds")
+"""What `rollout` says of the driver alone; a program has a maxUnavailable of its own."""
 _OVERRIDES = ("StackMapping", "StackWave", "StackFrozen")
 
 
@@ -97,6 +99,9 @@ def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping
     policy["required"] = [*policy["required"], *(["values"] if required else [])]
     if "driver" in spec:
         _restrict_driver(definitions, spec["driver"])
+    else:
+        for name in _PACE:
+            del definitions["StackRollout"]["properties"][name]
     return made
 
 

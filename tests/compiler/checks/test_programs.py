@@ -271,3 +271,21 @@ def test_a_recipe_does_not_match_by_what_it_loads_in_any_alternative() -> None:
     driver = {"modules": [{"name": "net"}]}
 
     assert "match-on-effect" in codes(recipe(match=match, driver=driver))
+
+
+@pytest.mark.parametrize("field", ["maxParallel", "maxUnavailable", "minReadySeconds"])
+def test_a_policy_of_a_recipe_without_a_driver_has_no_pace_of_one(field: str) -> None:
+    (found,) = judged(recipe(), {"rollout": {field: 5}})
+
+    assert (found.code, found.message) == ("unknown-field", f"'{field}' is not a field of 'spec.rollout'.")
+
+
+def test_a_pod_that_no_api_server_takes_is_told_with_the_values_that_make_it() -> None:
+    pod = container(volumeMounts=[{"name": "host", "mountPath": "/v", "subPath": "${values.name}"}])
+    spec = recipe(pod={**pod, "volumes": [{"name": "host", "emptyDir": {}}]})
+
+    assert judged(spec, {"values": {"name": "a"}}) == []
+    (found,) = judged(spec, {"values": {"name": "../a"}})
+
+    assert (found.code, found.notes) == ("invalid-value", ("This is so with the values of policy 'lab'.",))
+    assert found.span.file == "recipes/net/recipe.yaml"
