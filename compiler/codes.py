@@ -155,6 +155,8 @@ TABLE = {
     "drain-unbounded": ("risk", "Fewer hosts drain at a time than the policy has."),
     "match-changed": ("risk", "A changed match of a recipe takes the same hardware: no node may lose its components by it, and none get some."),
     "program-disrupts": ("risk", "A change starts no program anew that takes devices from pods that hold them."),
+    "program-removed": ("risk", "A change takes no device plugin and no vendor's program from a node."),
+    "resource-withdrawn": ("risk", "The device plugins and programs that stay on a node offer what they have offered."),
     "guard-off": ("risk", "Drivers that evict pods are confined to their own node."),
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),

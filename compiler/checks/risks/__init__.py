@@ -13,6 +13,8 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     objects.crd_pruned,
     objects.namespace_pruned,
     drivers.driver_removed,
+    drivers.program_removed,
+    drivers.resource_withdrawn,
     drivers.match_changed,
     output.moved,
     output.unexplained,
