@@ -174,4 +174,5 @@ TABLE = {
     "program-incomplete": ("error", "With any values, a program that runs has a container, and each of its mounts a volume."),
     "reference-absent": ("error", "What a reference stands for has a value wherever its place needs one."),
     "admission-expression": ("error", "What a recipe has the API server add to pods is of the fields that it may set, for its own resources."),
+    "reference-misspelt": ("warning", "What other tools would write for a reference, such as {{ .Values.name }}, is written as ${values.name}."),
 }
