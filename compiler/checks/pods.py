@@ -29,6 +29,7 @@ def faults(pod: Data) -> Iterator[containers.Fault]:
     for path, container in every:
         yield from _of_mounts(path, container)
         yield from _of_ports(path, container)
+        yield from _of_lists(path, container)
         yield from _of_probes(path, container)
         yield from _of_rights(path, container, pod.get("securityContext", {}))
         yield from _of_amounts(path, container)
@@ -36,6 +37,7 @@ def faults(pod: Data) -> Iterator[containers.Fault]:
         yield from _of_host_ports(every)
 
 
+_KEEP = "Keep one of the two, or choose by `when` between them."
 _BACK = ".."
 _FORWARD = "A path that leads back is refused: write where it leads."
 
@@ -82,9 +84,7 @@ def _of_mounts(path: documents.Path, container: Data) -> Iterator[containers.Fau
         at, place = (*path, "volumeMounts", index), mount["mountPath"]
         if place in seen:
             message = f"Container '{container['name']}' mounts two volumes at '{place}'."
-            yield containers.Fault(
-                (*at, "mountPath"), message, "Keep one of the two, or choose by `when` between them."
-            )
+            yield containers.Fault((*at, "mountPath"), message, _KEEP)
         seen.add(place)
         yield from _inner((*at, "subPath"), mount.get("subPath", ""))
     folder = container.get("workingDir", "/")
@@ -111,17 +111,31 @@ def _of_ports(path: documents.Path, container: Data) -> Iterator[containers.Faul
         seen.add(name)
 
 
+def _of_lists(path: documents.Path, container: Data) -> Iterator[containers.Fault]:
+    """Yield what a list has twice that server-side apply merges by a key, and refuses."""
+    ports = [(port.get("protocol", "TCP"), port["containerPort"]) for port in container.get("ports", ())]
+    for field, key, keys in (
+        ("env", "name", [variable["name"] for variable in container.get("env", ())]),
+        ("ports", "containerPort", ports),
+    ):
+        for index, one in enumerate(keys):
+            if one in keys[:index]:
+                what = f"the variable '{one}'" if field == "env" else f"{one[0]} port {one[1]}"
+                message = f"Container '{container['name']}' has {what} twice."
+                notes = ("Server-side apply merges this list by its keys, and refuses two that are equal.",)
+                yield containers.Fault((*path, field, index, key), message, _KEEP, notes)
+
+
 def _of_host_ports(every: list[Container]) -> Iterator[containers.Fault]:
-    """Yield the ports that two containers open at the node's address, or one twice."""
-    seen = set[tuple[str, int]]()
+    """Yield the ports that two containers open at the node's address."""
+    seen = dict[tuple[str, int], str]()
     for path, container in every:
         for index, port in enumerate(container.get("ports", ())):
             key = (port.get("protocol", "TCP"), port["containerPort"])
-            if key in seen:
+            if seen.setdefault(key, container["name"]) != container["name"]:
                 message = f"Two ports of the pod are {key[1]} of the node, as it has hostNetwork."
                 hint = "Remove one of the two."
                 yield containers.Fault((*path, "ports", index, "containerPort"), message, hint)
-            seen.add(key)
 
 
 def _of_probes(path: documents.Path, container: Data) -> Iterator[containers.Fault]:
