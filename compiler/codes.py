@@ -156,6 +156,8 @@ TABLE = {
     "match-changed": ("risk", "A changed match of a recipe takes the same hardware: no node may lose its components by it, and none get some."),
     "program-disrupts": ("risk", "A change starts no program anew that takes devices from pods that hold them."),
     "claims-unended": ("risk", "A change takes no device plugin with the interface DRA from a node: nobody else ends claims of its devices."),
+    "program-removed": ("risk", "A change takes no device plugin and no vendor's program from a node."),
+    "resource-withdrawn": ("risk", "The device plugins and programs that stay on a node offer what they have offered."),
     "guard-off": ("risk", "Drivers that evict pods are confined to their own node."),
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),
@@ -175,4 +177,5 @@ TABLE = {
     "admission-expression": ("error", "What a recipe has the API server add to pods is of the fields that it may set, for its own resources."),
     "dra-setting": ("error", "The interface DRA and the device plugin's have each their own settings: a policy states none of the other one."),
     "dra-unsupported": ("error", "The API server, the kubelets and the container runtimes of a policy's nodes know DRA, if it is its interface."),
+    "reference-misspelt": ("warning", "What other tools would write for a reference, such as {{ .Values.name }}, is written as ${values.name}."),
 }

@@ -253,6 +253,9 @@ def refuses_nothing(cluster: definitions.Cluster, known: Mapping[str, Collection
             word, what, choice = program, "no recipe here has a program '{}'", programs
         elif text.startswith("pods: ") and not _names(text.removeprefix("pods: "), privileges.IN_PODS):
             word, what, choice = text.split()[1], "no recipe gives a '{}' to pods", [*privileges.IN_PODS]
+        elif text.startswith(privileges.CAPABILITY) and not privileges.names_capability(text):
+            word, what = text.removeprefix(privileges.CAPABILITY), "there is no capability '{}'"
+            choice = [*privileges.CAPABILITIES]
         else:
             continue
         yield Diagnostic(

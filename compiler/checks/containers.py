@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import wording
 from compiler.checks import lists
@@ -24,6 +24,15 @@ _PAGES = "hugepages-"
 _QUOTA = "requests."
 """The prefix of resources in quotas, which no container can ask for (`IsExtendedResourceName`)."""
 _LONGEST_DOMAIN = 253
+
+
+class Fault(NamedTuple):
+    """A mistake at a path in a pod, or in a part of it."""
+
+    path: documents.Path
+    message: str
+    hint: str
+    notes: tuple[str, ...] = ()
 
 
 _Fault = tuple[str, ...]
@@ -84,13 +93,19 @@ def amounts(source: documents.Document, path: documents.Path, resources: pods.Re
 
     See `ValidateContainerResourceRequirements` in Kubernetes' core validation, and `warningsForPodSpec`.
     """
+    for fault in faults(resources):
+        span = source.span(*path, *fault.path)
+        yield Diagnostic(span=span, message=fault.message, notes=fault.notes, hint=fault.hint)
+
+
+def faults(resources: pods.Resources) -> Iterator[Fault]:
+    """Yield the mistakes in amounts."""
     for side, given in (("limits", resources.limits), ("requests", resources.requests)):
         for name, amount in sorted(given.items()):
             fault = next(_faults(name, amount, side, resources), None)
             if fault is not None:
                 predicate, hint, *notes = fault
-                message = f"'{amount}' of '{name}' {predicate}."
-                yield Diagnostic(span=source.span(*path, side, name), message=message, notes=tuple(notes), hint=hint)
+                yield Fault((side, name), f"'{amount}' of '{name}' {predicate}.", hint, tuple(notes))
 
 
 def _faults(name: str, amount: object, side: str, resources: pods.Resources) -> Iterator[_Fault]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.checks import host_paths
-from compiler.formats import documents
+from compiler.formats import documents, globs
 
 Data = Mapping[str, Any]
 Refusal = tuple[documents.Path, str, tuple[str, ...], str]
@@ -63,8 +63,7 @@ def host_path(place: documents.Path, path: str, kubelet: str, *, of_program: boo
 
     A program alone may have the kubelet's folders for sockets of plugins.
     """
-    real = posixpath.normpath(path)
-    real = "" if real in ("/", "//") else real.replace("//", "/")
+    real = globs.normal(path).removesuffix("/")
     if of_program and _is_open(real, kubelet):
         return
     found = host_paths.leads_to(real, kubelet)

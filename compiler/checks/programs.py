@@ -2,12 +2,13 @@
 
 import functools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from compiler import keywords, wording
-from compiler.checks import frame, lists
+from compiler.checks import frame, lists, pods, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import expressions
 from compiler.formats import documents, globs, references
@@ -58,6 +59,7 @@ def findings(source: documents.Document, schema: phrases.Schema, *, is_sound: bo
         yield from _rights(source, path, program)
     for path, part in _referring(source.data["spec"]):
         yield from _syntax(source, path, part)
+        yield from _misspelt(source, path, part)
         yield from _known(source, path, part)
         if is_sound:
             yield from _types(source, path, part, schema)
@@ -191,6 +193,33 @@ def _syntax(source: documents.Document, path: documents.Path, program: Data) -> 
             hint="Write the value itself, or choose by `when` between several.",
         )
         del text
+
+
+_NEARLY = re.compile(
+    r"(?<!\$)\$(?:\(\s*([a-z]+\.[A-Za-z]\w*)\s*\)|([a-z]+\.[A-Za-z]\w*))"
+    r"|\{\{-?\s*\.?([A-Za-z]+\.[A-Za-z]\w*)\s*-?\}\}"
+)
+"""What kubelets, shells and Helm would write for a reference."""
+
+
+@rule("reference-misspelt", "warning")
+def _misspelt(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
+    """What other tools would write for a reference, such as {{ .Values.name }}, is written as ${values.name}."""
+    properties, images = _properties(source), source.data["spec"].get("images", {})
+    known = [*_FACTS, *_KERNEL, *_SYSTEM, *(f"values.{name}" for name in properties)]
+    known += [f"images.{name}" for name in images]
+    for place in _places(path, program):
+        texts = (part for part in references.parsed(place.text) if isinstance(part, str))
+        for found in (found for text in texts for found in _NEARLY.finditer(text)):
+            head, _, name = next(filter(None, found.groups())).partition(".")
+            head = f"{head.lower()}."
+            meant = wording.nearest(name, [each.removeprefix(head) for each in known if each.startswith(head)])
+            if meant is not None:
+                yield Diagnostic(
+                    span=source.span(*place.path),
+                    message=f"'{found.group()}' is no reference, and is taken as it stands.",
+                    hint=f"Write ${{{head}{meant}}}, if it is meant to be one.",
+                )
 
 
 def _is_word(name: str) -> bool:
@@ -556,8 +585,18 @@ def _with_values(
         for error in judge.thorough()(own.schema).iter_errors(pod):
             yield _unfit(source, origin(tuple(error.absolute_path)), error, notes)
         return
-    for place, message, facts, hint in frame.of_pod(pod, kubelet):
+    refused = list(frame.of_pod(pod, kubelet))
+    for place, message, facts, hint in refused:
         yield _refusal(source, (origin(place), message, facts, hint), *notes)
+    places = [place for place, *_ in refused]
+    for fault in (fault for fault in pods.faults(pod) if fault.path not in places):
+        yield Diagnostic(
+            code="invalid-value",
+            span=source.span(*origin(fault.path)),
+            message=fault.message,
+            notes=(*fault.notes, *notes),
+            hint=fault.hint,
+        )
     yield from _registered(source, path, program, scope, notes)
     yield from _sized(source, path, program, scope, notes)
 
@@ -659,8 +698,11 @@ def _registered(
     ):
         for index, text in enumerate(program.get(field, ())):
             value = references.text(text, scope)
-            if value is not references.ABSENT and not judge.is_found(pattern, value):
+            is_native = field == "offers" and value is not references.ABSENT and resources.is_native(value)
+            if is_native or (value is not references.ABSENT and not judge.is_found(pattern, value)):
                 message, hint = f"{wording.quoted(value)} is not {words}.", "Correct it."
+                if is_native:
+                    message, hint = resources.NATIVE.format(value), resources.OWN_DOMAIN
                 yield Diagnostic(
                     code="invalid-value", span=source.span(*path, field, index), message=message, notes=notes, hint=hint
                 )

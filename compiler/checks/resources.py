@@ -228,10 +228,18 @@ def classes(source: documents.Document) -> Iterator[Diagnostic]:
             if field in resource:
                 message = f"A resource of class {kind} takes no {field}."
                 yield _of_class(source.key_span(*path, field), message, "Remove it, or correct the class.")
-        domain = name.partition("/")[0]
-        if domain == _NATIVE or domain.endswith(f".{_NATIVE}") or domain.startswith(_QUOTA):
-            message = f"Kubernetes takes no resource '{name}' from a device plugin."
-            yield _of_class(source.span(*path, "name"), message, "Use a domain of your own, such as example.com.")
+        if is_native(name):
+            yield _of_class(source.span(*path, "name"), NATIVE.format(name), OWN_DOMAIN)
+
+
+NATIVE = "Kubernetes takes no resource '{}' from a device plugin."
+OWN_DOMAIN = "Use a domain of your own, such as example.com."
+
+
+def is_native(name: str) -> bool:
+    """Return whether the kubelet takes a resource of this name from no device plugin."""
+    domain = name.partition("/")[0]
+    return domain == _NATIVE or domain.endswith(f".{_NATIVE}") or domain.startswith(_QUOTA)
 
 
 def _of_class(span: Span, message: str, hint: str, *notes: str) -> Diagnostic:

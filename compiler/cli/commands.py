@@ -338,18 +338,18 @@ def _recipe_new(verbs: cli.Commands) -> None:
     recipe = options.matching("the name of a recipe", names.POLICY_PATTERN, names.RECIPE_LENGTH, form)
     verb.add_argument("new", type=recipe, metavar="NAME", help="the recipe's name, and that of its folder")
     text = "the PCI vendor id of the hardware, such as 8086"
-    verb.add_argument("--vendor-id", type=options.pci_id, metavar="ID", dest="vendor", help=text)
+    options.once(verb, "--vendor-id", text, type=options.pci_id, metavar="ID", dest="vendor")
     options.repeatable(verb, "--device-id", "ID", "its PCI device id", type=options.pci_id, dest="devices")
     text = "a kernel module that the nodes get, in the order of loading"
     options.repeatable(verb, "--module", "NAME", text, dest="modules")
     text = "the image with the modules; its tag may have ${KERNEL_FULL_VERSION}"
-    verb.add_argument("--image", metavar="REPOSITORY:TAG", dest="modules_image", help=text)
+    options.once(verb, "--image", text, metavar="REPOSITORY:TAG", dest="modules_image")
     text = "the image of a vendor's program, such as a device plugin"
-    verb.add_argument("--program", metavar="IMAGE", help=text)
+    options.once(verb, "--program", text, metavar="IMAGE")
     text = "what pods ask for: kae's device plugin offers it, or the program"
-    verb.add_argument("--resource", metavar="DOMAIN/NAME", help=text)
+    options.once(verb, "--resource", text, metavar="DOMAIN/NAME")
     text = "what a device of kae's device plugin is: device nodes (default), IOMMU groups, or a number"
-    verb.add_argument("--class", choices=("char", "vfio", "token"), dest="sort", help=text)
+    options.once(verb, "--class", text, choices=("char", "vfio", "token"), dest="sort")
     text = "device nodes of the resource, also by a glob, or a folder of the node that the program sees"
     options.repeatable(verb, "--path", "PATH", text, dest="paths")
     options.quiet(verb)

@@ -34,6 +34,20 @@ def repeatable(command: Container, name: str, metavar: str, text: str, **setting
     command.add_argument(name, action="append", default=[], metavar=metavar, help=f"{text}; repeatable", **settings)
 
 
+def once(command: Container, name: str, text: str, **settings: Any) -> None:
+    """Add an option that a call may give once: of two answers to one question, neither is silently dropped."""
+    command.add_argument(name, action=_Once, help=text, **settings)
+
+
+class _Once(argparse.Action):
+    """Stores a value, and refuses a second one."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "it is given twice, and there is one of it")
+        setattr(namespace, self.dest, values)
+
+
 def shard(command: Container) -> None:
     """Add --shard."""
     text = "only the clusters of part I of N, with I from 0, for one of several machines"

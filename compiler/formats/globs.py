@@ -2,12 +2,19 @@
 
 import fnmatch
 import functools
+import posixpath
 
 _CHARACTERS = frozenset(map(chr, range(ord("!"), ord("~") + 1))) - {"/"}
 """The characters of names on hosts."""
 
 _Token = frozenset[str] | None
 """The characters that a place of a glob takes; None for `*`."""
+
+
+def normal(path: str) -> str:
+    """Return an absolute path, or a glob of them, without what leads back or nowhere: /opt/../sys/ is /sys."""
+    # POSIX leaves two slashes at the beginning to the system; Linux takes them for one.
+    return posixpath.normpath(f"/{path.lstrip('/')}")
 
 
 def share_path(one: str, other: str) -> bool:

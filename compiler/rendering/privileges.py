@@ -16,6 +16,7 @@ from msgspec import structs
 
 from compiler import names, wording
 from compiler.fleet import expressions
+from compiler.formats import globs
 from compiler.planning import images as image_text
 from runtime import device_plugin_config, shapes
 
@@ -35,6 +36,25 @@ _MUTATING = "MutatingAdmissionPolicy"
 
 IN_PODS = ("admission", "device", "env", "file", "mount", "preload")
 """What a recipe gives to pods: the words behind `pods:` in privileges.txt."""
+
+CAPABILITY = "capability: "
+CAPABILITY_PREFIX = "CAP_"
+"""The beginning of the names of capabilities in the kernel, which pods have without it."""
+_OF_PATH = re.compile(r"((?:^|: )(?:hostPath: |pods: (?:device|mount|admission hostPath) ))(/\S*)")
+_OF_CAPABILITY = re.compile(rf"((?:^|: ){CAPABILITY}){CAPABILITY_PREFIX}")
+"""What of a refusal may be written in several ways."""
+
+ALL = "ALL"
+"""All capabilities together."""
+CAPABILITIES = (
+    *("AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE", "CHOWN"),
+    *("DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "IPC_LOCK", "IPC_OWNER", "KILL", "LEASE"),
+    *("LINUX_IMMUTABLE", "MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "NET_ADMIN", "NET_BIND_SERVICE", "NET_BROADCAST"),
+    *("NET_RAW", "PERFMON", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYSLOG", "SYS_ADMIN", "SYS_BOOT"),
+    *("SYS_CHROOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE", "SYS_TIME"),
+    *("SYS_TTY_CONFIG", "WAKE_ALARM"),
+)
+"""Those of capabilities(7)."""
 
 _APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
@@ -66,15 +86,25 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, order=True):
     def is_refused(self, refusal: str) -> bool:
         """Return whether a line or shell glob matches the privilege or its beginning, with or without its program.
 
-        Who refuses `hostPath: /` refuses `hostPath: / rw` too, and with `pods: env LD_PRELOAD` every value of it.
+        Who refuses `hostPath: /` refuses `hostPath: / rw` too, and with `pods: env LD_PRELOAD` every value of it; and
+        who refuses any capability refuses all of them together.
         """
+        wanted = _OF_PATH.sub(lambda part: part[1] + globs.normal(part[2]), _OF_CAPABILITY.sub(r"\1", refusal))
         ends = (match.start() for match in re.finditer("[ =]|$", self.text))
         beginnings = [self.text[:end] for end in ends]
+        if self.text == f"{CAPABILITY}{ALL}":
+            beginnings += [f"{CAPABILITY}{name}" for name in CAPABILITIES]
         return any(
-            names.glob_matches(refusal, text)
+            names.glob_matches(wanted, text)
             for beginning in beginnings
             for text in (beginning, f"{self.program}: {beginning}")
         )
+
+
+def names_capability(refusal: str) -> bool:
+    """Return whether a line without its program names a capability that there is, or all, or is a glob of them."""
+    glob = _OF_CAPABILITY.sub(r"\1", refusal).removeprefix(CAPABILITY)
+    return any(names.glob_matches(glob, each) for each in (*CAPABILITIES, ALL))
 
 
 def pod_template(data: Object) -> Object | None:
@@ -133,7 +163,8 @@ def _of_mutations(spec: Object) -> Iterator[Privilege]:
     for mutation in spec["mutations"]:
         text = mutation["applyConfiguration"]["expression"]
         for one in sorted({one for one in expressions.read(text) if isinstance(one, expressions.Set)}):
-            what = " ".join(filter(None, (one.field, one.what)))
+            is_path = one.field == "hostPath"
+            what = " ".join(filter(None, (one.field, globs.normal(one.what) if is_path else one.what)))
             yield Privilege(sort="pods", text=f"sets {what} in pods at their admission", line=f"pods: admission {what}")
     # Which value is set, and in which pods, is in the expressions.
     stated = [conditions, spec.get("variables", ()), spec["mutations"], spec["matchConstraints"]]
@@ -412,9 +443,9 @@ def _user_space(inject: device_plugin_config.Inject, home: shapes.Home) -> Itera
 
 def _of_volumes(spec: Object) -> Iterator[Privilege]:
     volumes = spec.get("volumes", ())
-    written = [one["hostPath"]["path"] for one in volumes if "hostPath" in one and _is_written(spec, one)]
-    for volume in volumes:
-        path = volume.get("hostPath", {}).get("path")
+    mounted = [globs.normal(one["hostPath"]["path"]) if "hostPath" in one else None for one in volumes]
+    written = [path for one, path in zip(volumes, mounted, strict=True) if path is not None and _is_written(spec, one)]
+    for volume, path in zip(volumes, mounted, strict=True):
         # What is below a path that the pod writes is no further one.
         if path is not None and not any(path != top and path.startswith(f"{top.rstrip('/')}/") for top in written):
             does, mode = ("reads and writes", " rw") if _is_written(spec, volume) else ("reads", "")
@@ -462,8 +493,8 @@ def _of_container(container: Object, of_pod: Object, annotations: Mapping[str, s
         ("has no seccomp profile", settings.get("seccompProfile", {}).get("type", "Unconfined") == "Unconfined", ""),
         ("has no AppArmor profile (unconfined)", str(profile).lower() == "unconfined", ""),
         *(
-            (f"has capability {added}", True, f"capability: {added}")
-            for added in own.get("capabilities", {}).get("add", ())
+            (f"has capability {added}", True, f"{CAPABILITY}{added}")
+            for added in (name.removeprefix(CAPABILITY_PREFIX) for name in own.get("capabilities", {}).get("add", ()))
         ),
         *(
             (f"takes port {port['hostPort']} of the node", True, f"hostPort: {port['hostPort']}")

@@ -3,7 +3,7 @@
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import keywords
@@ -16,6 +16,8 @@ LONGEST = 4096
 _REFERENCE = re.compile(keywords.REFERENCE)
 _PARTS = ("driver", "devicePlugin")
 _OF_PLACES = ("$ref", "description", "default", "pattern")
+_PACE = ("maxParallel", "maxUnavailable", "minReadySeconds")
+"""What `rollout` says of the driver alone; a program has a maxUnavailable of its own."""
 _OVERRIDES = ("StackMapping", "StackWave", "StackFrozen")
 
 
@@ -97,6 +99,9 @@ def spliced(schema: phrases.Schema, recipe_schema: phrases.Schema, spec: Mapping
     policy["required"] = [*policy["required"], *(["values"] if required else [])]
     if "driver" in spec:
         _restrict_driver(definitions, spec["driver"])
+    else:
+        for name in _PACE:
+            del definitions["StackRollout"]["properties"][name]
     return made
 
 
@@ -158,9 +163,22 @@ def for_editors(
         made = json.dumps(spliced(schema, recipe_schema, spec)).replace('"#/$defs/', f'"#/$defs/{name}.')
         own = json.loads(made)
         definitions |= {f"{name}.{key}": value for key, value in own["$defs"].items()}
-        of_recipe = {"properties": {"spec": {"properties": {"recipe": {"const": name}}, "required": ["recipe"]}}}
-        choices.append({"if": of_recipe, "then": {"properties": {"spec": own["properties"]["spec"]}}})
+        choices.append({"if": _of_recipe(name), "then": {"properties": {"spec": own["properties"]["spec"]}}})
     return {**schema, "$defs": definitions, **({"allOf": choices} if choices else {})}
+
+
+def with_earlier(made: phrases.Schema, earlier: phrases.Schema, names: Collection[str]) -> dict[str, Any]:
+    """Return the schema of all policies with what an earlier one has for these recipes, which are not in it."""
+    wanted = [_of_recipe(name) for name in names]
+    kept = [choice for choice in earlier.get("allOf", ()) if choice.get("if") in wanted]
+    own = {key: data for key, data in earlier.get("$defs", {}).items() if key.partition(".")[0] in names}
+    choices = sorted([*made.get("allOf", ()), *kept], key=json.dumps)
+    return {**made, "$defs": {**made["$defs"], **own}, **({"allOf": choices} if choices else {})}
+
+
+def _of_recipe(name: str) -> dict[str, Any]:
+    """Return the schema of a policy whose recipe has this name."""
+    return {"properties": {"spec": {"properties": {"recipe": {"const": name}}, "required": ["recipe"]}}}
 
 
 def programs(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -146,6 +146,25 @@ def test_a_value_changes_the_pods_of_those_that_have_it(fleet: Path) -> None:
     assert "program helper" not in text
 
 
+def test_a_program_that_offers_something_else_is_told_by_whole_names(fleet: Path) -> None:
+    folder = changed(fleet, ("recipes/net/recipe.yaml", 'offers: ["example.com/net"]', 'offers: ["example.com/nic"]'))
+
+    answer = in_process.kae(folder, "diff")
+
+    assert "offer example.com/nic=? instead of example.com/net=?" in answer.out
+    assert "Policy 'lab' no longer offers example.com/net on 2 nodes (n-1 and n-2) of cluster 'east'." in answer.err
+
+
+def test_a_program_that_leaves_nodes_is_told(fleet: Path) -> None:
+    folder = changed(fleet, ("recipes/net/recipe.yaml", "architectures: [amd64]", "architectures: [arm64]"))
+
+    answer = in_process.kae(folder, "diff", "--strict")
+
+    assert answer.code == 1
+    assert "Program 'plugin' of policy 'lab' is taken from 2 nodes (n-1 and n-2) of cluster 'east'." in answer.err
+    assert "Pods that ask for example.com/net stay Pending from now on." in answer.err
+
+
 def test_a_program_that_gains_what_another_one_of_its_recipe_has_is_told(fleet: Path) -> None:
     old, new = 'args: ["-v=${values.level}"]', 'args: ["-v=${values.level}"], securityContext: {privileged: true}'
     folder = changed(fleet, ("recipes/net/recipe.yaml", old, new))

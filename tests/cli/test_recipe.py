@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -272,6 +273,8 @@ def test_a_first_recipe_says_what_its_options_say(fleet: Path, snapshot: Snapsho
         (("npx", *RESOURCE, "--class", "vfio"), "hint: Add --vendor-id and --device-id.\n"),
         (("npx", *PCI, *RESOURCE, "--class", "vfio", "--path", "/dev/vfio/1"), "hint: Leave --path out.\n"),
         (("npx", *PROGRAM, *RESOURCE, "--class", "char"), "hint: Leave one of them out.\n"),
+        (("npx", *PROGRAM, "--path", "/dev/npx", "--path", "/dev/npx"), "--path has '/dev/npx' twice.\n"),
+        (("npx", *PCI, *PCI[2:]), "--device-id has "),
     ],
 )
 def test_answers_of_which_no_recipe_can_be_made_are_refused_and_nothing_is_written(
@@ -286,6 +289,14 @@ def test_answers_of_which_no_recipe_can_be_made_are_refused_and_nothing_is_writt
 @pytest.mark.parametrize("arguments", [("NPX",), ("a--b",), ("npx", "--vendor-id", "19"), ("npx", "--class", "uacce")])
 def test_answers_in_another_form_end_with_the_usage(fleet: Path, arguments: tuple[str, ...]) -> None:
     assert refused(2, fleet, "recipe", "new", *arguments).startswith("usage: kae recipe new")
+
+
+@pytest.mark.parametrize("option", ["--vendor-id", "--image", "--program", "--resource", "--class"])
+def test_of_two_answers_to_one_question_none_is_dropped(fleet: Path, option: str) -> None:
+    value = {"--vendor-id": "abcd", "--class": "char"}.get(option, "example.com/a:1")
+
+    said = f"argument {option}: it is given twice, and there is one of it\n"
+    assert said in refused(2, fleet, "recipe", "new", "npx", option, value, option, value)
 
 
 def test_a_first_recipe_overwrites_nothing(fleet: Path) -> None:
@@ -566,3 +577,49 @@ def test_the_schema_of_one_recipe_is_printed(fleet: Path) -> None:
     said = "kae: there is no recipe 'nte' without mistakes.\n"
     assert refused(3, fleet, "schema", "devicepolicy", "--recipe", "nte").startswith(said)
     assert in_process.kae(fleet, "schema", "kaepolicy", "--recipe", "net").code == 2
+
+
+def test_a_recipe_with_a_mistake_keeps_the_schema_of_its_policies(fleet: Path) -> None:
+    told(fleet, "recipe", "new", "npx", *RESOURCE)
+    schema, recipe = fleet / "recipes/.schemas/devicepolicy.json", fleet / "recipes/npx/recipe.yaml"
+    before = json.loads(schema.read_text())
+    recipe.write_text(recipe.read_text().replace("match:", "match: ["))
+
+    told(fleet, "schema", "--write")
+    assert json.loads(schema.read_text()) == before
+
+    told(fleet, "recipe", "new", "other", *RESOURCE)
+    assert [each["if"]["properties"]["spec"]["properties"]["recipe"]["const"] for each in own(schema)] == [
+        "npx",
+        "other",
+    ]
+    shutil.rmtree(recipe.parent)
+    told(fleet, "schema", "--write")
+    assert len(own(schema)) == 1
+
+
+def own(schema: Path) -> list[dict[str, Any]]:
+    """The parts of the schema for editors that are of one recipe each."""
+    found: list[dict[str, Any]] = json.loads(schema.read_text())["allOf"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"recipes/net/recipe.yaml": NET.replace("NET_LOG: everything", "NET_LOG: errors") + "---\n" + NET},
+        {"recipes/net/more.yaml": NET},
+        {"recipes/net/deeper/recipe.yaml": NET},
+        {"recipes/net/agent.yaml.j2": "a: b\n"},
+        {"recipes/net/recipe.yaml": NET.replace("  title:", "  kind: a\n  kind: b\n  tile:")},
+        {"recipes/net/recipe.yaml": NET.replace("  title:", "  title: [")},
+    ],
+    ids=["document", "file", "folder", "template", "key", "syntax"],
+)
+def test_a_check_refuses_the_files_of_a_recipe_as_a_compile_does(fleet: Path, damage: dict[str, str]) -> None:
+    project.write(fleet, {"recipes/net/recipe.yaml": NET.replace("NET_LOG: everything", "NET_LOG: errors"), **damage})
+
+    said = refused(1, fleet, "recipe", "check", "net")
+
+    assert "error[" in said
+    assert said.removesuffix("\n") == refused(1, fleet, "compile").removesuffix("; nothing written\n")

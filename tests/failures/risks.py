@@ -86,6 +86,12 @@ def _network(driver: str) -> dict[str, str]:
     return {"recipes/nic/recipe.yaml": _RECIPE, "policies/nic.yaml": f"{head}spec:\n  recipe: nic\n{driver}"}
 
 
+def _offering(resource: str) -> dict[str, str]:
+    """Return a recipe with a program that offers a resource."""
+    own = projects.program()
+    return {name: text.replace("disrupts: true", f"offers: [{resource}]") for name, text in own.items()}
+
+
 _INDEX = {
     "output/east/index.json": '{"version": 2, "complete": true, "declared": true, "hasNodes": true, "files": [], '
     '"workloads": []}\n'
@@ -103,6 +109,8 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
         "frozen-touched": (_driver(_FROZEN), _driver(_FROZEN.replace("2.1.0", "2.2.0"))),
         "driver-removed": ({}, _driver(f"{_DRIVER}    state: Absent\n")),
         "claims-unended": (_dra(""), _dra("    enabled: false\n")),
+        "program-removed": (projects.program(), projects.program("  programs: {plugin: {enabled: false}}\n")),
+        "resource-withdrawn": (_offering("example.com/net"), _offering("example.com/nets")),
         "match-changed": (projects.npu(), projects.npu("d802, d803")),
         "program-disrupts": (projects.program(), projects.program("  values: {level: 2}\n")),
         "driver-downgrade": (_driver(_WAVE), _driver(_WAVE.replace("      version: 2.2.0", "      version: 2.1.0"))),

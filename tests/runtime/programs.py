@@ -179,6 +179,8 @@ PLUGIN: Data = {
         },
     ],
     "allocationPolicy": "Packed",
+    "interface": "DevicePlugin",
+    "dra": {"queues": "Shared"},
     "metrics": {"port": 9510},
 }
 """A config with every field of each object."""
@@ -223,6 +225,7 @@ DEVICE_PLUGIN = Program(
         "InjectedNode": [("resources", 0, "inject", "nodes", 0)],
         "InjectedMount": [("resources", 0, "inject", "mounts", 0)],
         "InjectedFile": [("resources", 0, "inject", "files", 0)],
+        "Dra": [("dra",)],
     },
     written=_plugins,
     file="daemonset-kae-device-plugin-*.yaml",

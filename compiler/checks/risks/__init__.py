@@ -14,6 +14,8 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     objects.namespace_pruned,
     drivers.driver_removed,
     drivers.claims_unended,
+    drivers.program_removed,
+    drivers.resource_withdrawn,
     drivers.match_changed,
     output.moved,
     output.unexplained,

@@ -1,11 +1,12 @@
-"""Risks of a change for the drivers of nodes."""
+"""Risks of a change for the drivers and programs of nodes."""
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from compiler import repeats
+from compiler import repeats, wording
 from compiler.changes import exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
@@ -220,6 +221,84 @@ def claims_unended(change: RevisionChange) -> Iterator[Acceptable]:
             ".",
             notes=("Pods there that have a device by a claim would stay in Terminating.",),
             hint="Set devicePlugin.interface: DevicePlugin first, and make this change once these claims have ended.",
+            policy=policy,
+        )
+
+
+@rule("program-removed", "risk")
+def program_removed(change: RevisionChange) -> Iterator[Acceptable]:
+    """A change takes no device plugin and no vendor's program from a node."""
+    is_emptied = change.after is not None and not change.after.planned.inventory.nodes
+
+    def gone(effect: Effect, program: str) -> bool:
+        was = effect.before
+        if effect.is_unseen:  # Where all nodes leave the inventory, `driver-removed` tells of those with a driver.
+            return is_emptied and was is not None and was.driver is None and program in _on(was)
+        fates = dict(effect.program_pods)
+        return (fates.get(program) if program else effect.device_plugin_pod) == "deleted"
+
+    names = sorted({name for effect in change.difference.effects if effect.before for name in _on(effect.before)})
+    for name in names:
+        for (policy, is_unknown), found in _by(
+            change.difference.effects,
+            lambda each: (_owner(each), each.is_unseen),
+            functools.partial(gone, program=name),
+        ).items():
+            lost = {one for each in found for one in _withdrawn(each)}
+            what = f"Program '{name}'" if name else "The device plugin"
+            yield change.acceptable(
+                cause(found),
+                f"{what} of policy '{policy}' {_LOSSES[None][0] if is_unknown else 'is taken from'} ",
+                _nodes(found),
+                " of ",
+                Place.CLUSTER,
+                ".",
+                notes=(_pending(lost),) if lost else (),
+                hint=_LOSSES[None if is_unknown else "removes"][1],
+                policy=policy,
+            )
+
+
+def _on(placement: Placement) -> Iterator[str]:
+    """Yield the names of the programs on a node; that of the device plugin is empty."""
+    yield from ("",) if placement.device_plugin is not None else ()
+    yield from (name for name, _ in placement.programs)
+
+
+def _withdrawn(effect: Effect) -> frozenset[str]:
+    """Return the resources that nodes offer no more."""
+    sides = (effect.before, effect.after)
+    had, have = (frozenset(name for name, _ in side.resources) if side else frozenset[str]() for side in sides)
+    return had - have
+
+
+def _pending(resources: Iterable[str]) -> str:
+    return f"Pods that ask for {wording.listed(sorted(resources))} stay Pending from now on."
+
+
+@rule("resource-withdrawn", "risk")
+def resource_withdrawn(change: RevisionChange) -> Iterator[Acceptable]:
+    """The device plugins and programs that stay on a node offer what they have offered."""
+
+    def key(effect: Effect) -> tuple[str | None, frozenset[str]]:
+        return _policy(effect), _withdrawn(effect)
+
+    def stays(effect: Effect) -> bool:
+        # Of what goes with its driver or its pods the other risks tell.
+        gone = "deleted" in (effect.device_plugin_pod, *(fate for _, fate in effect.program_pods))
+        is_there = effect.before is not None and effect.after is not None and not effect.standing
+        return is_there and not gone and effect.work != "removes" and bool(_withdrawn(effect))
+
+    for (policy, lost), found in _by(change.difference.effects, key, stays).items():
+        yield change.acceptable(
+            cause(found),
+            f"Policy '{policy}' no longer offers {wording.listed(sorted(lost))} on ",
+            _nodes(found),
+            " of ",
+            Place.CLUSTER,
+            ".",
+            notes=(_pending(lost),),
+            hint="Undo it, unless no pod asks for them any more.",
             policy=policy,
         )
 

@@ -1,13 +1,15 @@
 """The recipes that kae ships as copies to take, the copies that a project has taken, and their schemas for editors."""
 
 import hashlib
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from compiler import diagnostics, names, pipeline, schema
+from compiler import diagnostics, names, pipeline, repeats, schema
 from compiler.formats import decode, documents
 from compiler.project import atomic, document_files, package_data
 from compiler.schema import recipe_schema
@@ -30,6 +32,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     document: documents.Document | None
     """None where it cannot be read."""
     findings: diagnostics.Findings
+    """Those on the text of its files, and on files that are not read."""
+    read: tuple[documents.Document, ...]
+    """All documents of its folder, of which a recipe has one."""
 
     @property
     def title(self) -> str:
@@ -50,8 +55,18 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 def known(settings: Settings) -> tuple[Known, ...]:
     """Return the recipes that kae ships and those of the project, sorted. Raises WorldError."""
     found = {each.name: each for each in shipped(settings)}
-    found |= {item.path.parent.name: _own(item) for item in document_files.find([settings.recipes])[0]}
+    files, unread = document_files.find([settings.recipes])
+    folders = repeats.grouped((_folder(item.name, settings), item) for item in files)
+    others = repeats.grouped((_folder(finding.span.file, settings), finding) for finding in unread)
+    for name in {**folders, **others}:
+        found[name] = _own(name, folders.get(name, ()), others.get(name, ()), file(name, settings))
     return tuple(sorted(found.values(), key=lambda each: each.name))
+
+
+def _folder(file: str, settings: Settings) -> str:
+    """Return the folder of a file below that of recipes; of a file in this itself, the name of this."""
+    below = file.removeprefix(f"{settings.recipes}/")
+    return below.partition("/")[0] if "/" in below else settings.recipes.rpartition("/")[2]
 
 
 def shipped(settings: Settings) -> tuple[Known, ...]:
@@ -59,13 +74,13 @@ def shipped(settings: Settings) -> tuple[Known, ...]:
     found = []
     for name in package_data.recipes():
         (document,), _ = decode.decode(file(name, settings), text(name).encode())
-        found.append(Known(name=name, state="shipped", document=document, findings=()))
+        found.append(Known(name=name, state="shipped", document=document, findings=(), read=(document,)))
     return tuple(found)
 
 
 def own(name: str, document: documents.Document) -> Known:
     """Return a recipe of the project that is not written yet."""
-    return Known(name=name, state="own", document=document, findings=())
+    return Known(name=name, state="own", document=document, findings=(), read=(document,))
 
 
 def file(name: str, settings: Settings) -> str:
@@ -84,13 +99,14 @@ def text(name: str, part: str = names.RECIPE_FILE) -> str:
 
 
 def judged(recipe: Known, settings: Settings) -> tuple[documents.Document | None, list[diagnostics.Diagnostic]]:
-    """Return the document of a recipe if it has no mistakes, and the findings on it."""
-    if recipe.document is None:
+    """Return the document of a recipe if it has no mistakes, and the findings on all documents of its folder."""
+    if not recipe.read:
         return None, []
     judge = schema.Judge(package_data.schemas())
-    _, found = pipeline.read([recipe.document], judge, settings=settings)
-    own = [finding for finding in found if finding.span.file == recipe.document.file]
-    return (None if settings.has_errors(own) else recipe.document), own
+    _, found = pipeline.read(recipe.read, judge, settings=settings)
+    files = {document.file for document in recipe.read}
+    own = [finding for finding in found if finding.span.file in files]
+    return (None if settings.has_errors([*recipe.findings, *own]) else recipe.document), own
 
 
 def schema_of(name: str, settings: Settings) -> dict[str, Any] | None:
@@ -103,17 +119,30 @@ def schema_of(name: str, settings: Settings) -> dict[str, Any] | None:
 
 
 def write_schemas(settings: Settings) -> tuple[str, ...]:
-    """Write both schemas for editors, and return their files. Raises WorldError."""
+    """Write both schemas for editors, and return their files. Raises WorldError.
+
+    A recipe that has mistakes at the moment keeps the schema of its policies.
+    """
     from compiler.model import json_schemas  # noqa: PLC0415 - needed here only
 
     schemas = package_data.schemas()
-    read = (judged(each, settings)[0] for each in known(settings) if each.state != "shipped")
-    specs = {recipe.data["metadata"]["name"]: recipe.data["spec"] for recipe in read if recipe is not None}
-    made = (recipe_schema.for_editors(schemas["devicepolicy"], schemas["recipe"], specs), schemas["recipe"])
+    read = {each.name: judged(each, settings)[0] for each in known(settings) if each.state != "shipped"}
+    specs = {name: recipe.data["spec"] for name, recipe in read.items() if recipe is not None}
     files = schema_files(settings)
-    for path, data in zip(files, made, strict=True):
+    made = recipe_schema.for_editors(schemas["devicepolicy"], schemas["recipe"], specs)
+    made = recipe_schema.with_earlier(made, _written(Path(files[0])), read.keys() - specs.keys())
+    for path, data in zip(files, (made, schemas["recipe"]), strict=True):
         atomic.write_with_folders(Path(path), json_schemas.text(data))
     return files
+
+
+def _written(path: Path) -> dict[str, Any]:
+    """Return the schema in a file; an empty one where there is none that can be read."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def schema_files(settings: Settings) -> tuple[str, str]:
@@ -126,18 +155,28 @@ def _digest(name: str) -> str:
     return hashlib.sha256(text(name).encode()).hexdigest()
 
 
-def _own(item: document_files.Input) -> Known:
-    content = document_files.read(item)
-    read, found = decode.decode(item.name, content)
-    text_of = documents.Lines(item.name, content.decode("utf-8", "replace"))
-    mark = _MARKED.search(text_of.text)
+def _own(
+    name: str, files: Iterable[document_files.Input], unread: Iterable[diagnostics.Diagnostic], main: str
+) -> Known:
+    """Return the recipe of a folder by its files, of which `main` is that of the recipe."""
     state: State = "own"
-    if mark is not None and mark[1] in package_data.recipes():
-        state = "added" if mark[2] == _digest(mark[1]) else "behind"
-    if mark is not None and state == "behind":
-        found = [*found, _behind(text_of.span(mark.start()), item.name, mark[1])]
-    document = read[0] if read and not diagnostics.has_errors(found) else None
-    return Known(name=item.path.parent.name, state=state, document=document, findings=tuple(found))
+    findings, every = list(unread), list[documents.Document]()
+    document = None
+    for item in files:
+        content = document_files.read(item)
+        read, found = decode.decode(item.name, content)
+        findings += found
+        every += read
+        if item.name != main:
+            continue
+        document = read[0] if read and not diagnostics.has_errors(found) else None
+        text_of = documents.Lines(item.name, content.decode("utf-8", "replace"))
+        mark = _MARKED.search(text_of.text)
+        if mark is not None and mark[1] in package_data.recipes():
+            state = "added" if mark[2] == _digest(mark[1]) else "behind"
+        if mark is not None and state == "behind":
+            findings.append(_behind(text_of.span(mark.start()), item.name, mark[1]))
+    return Known(name=name, state=state, document=document, findings=tuple(findings), read=tuple(every))
 
 
 @diagnostics.rule("recipe-behind", "warning")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from compiler import API_VERSION, errors
+from compiler import API_VERSION, errors, wording
 from compiler.formats.canonical import scalar
 from compiler.migrate import kernel_modules
 
@@ -66,6 +66,10 @@ def refuse(given: Answers) -> None:
     ):
         if wrong:
             raise errors.RefusedError(message, hint=f"Add {hint}.")
+    for option, words in (("--device-id", given.devices), ("--module", given.modules), ("--path", given.paths)):
+        twice = next((word for index, word in enumerate(words) if word in words[:index]), None)
+        if twice is not None:
+            raise errors.RefusedError(f"{option} has '{wording.escaped(twice)}' twice.", hint="Leave one of them out.")
     if given.sort and given.program:
         message = "--class is of what kae's device plugin offers, and the program of --program offers its own resource."
         raise errors.RefusedError(message, hint="Leave one of them out.")

@@ -570,13 +570,16 @@ def _offer_key(effect: Effect) -> Hashable:
 
 
 def _offer(group: Sequence[Effect]) -> str:
-    was, now = (_amounts(side) for side in (group[0].before, group[0].after))
+    is_short = group[0].recipe.builtin
+    was, now = (_amounts(side, is_short=is_short) for side in (group[0].before, group[0].after))
     return _said(group, None, "offer{s} {now} instead of {was}{place}", was=was, now=now)
 
 
-def _amounts(placement: Placement | None) -> str:
+def _amounts(placement: Placement | None, *, is_short: bool) -> str:
+    """Return what nodes offer; of KAE's resources, which have one domain, without it."""
     offered = placement.resources if placement else ()
-    texts = (f"{resource.rpartition('/')[2]}={'?' if amount is None else amount}" for resource, amount in offered)
+    named = ((resource.rpartition("/")[2] if is_short else resource, amount) for resource, amount in offered)
+    texts = (f"{resource}={'?' if amount is None else amount}" for resource, amount in named)
     return wording.listed(texts).replace("none", "nothing")
 
 

@@ -344,3 +344,52 @@ def test_a_recipe_does_not_match_by_what_it_loads_in_any_alternative() -> None:
     driver = {"modules": [{"name": "net"}]}
 
     assert "match-on-effect" in codes(recipe(match=match, driver=driver))
+
+
+@pytest.mark.parametrize("field", ["maxParallel", "maxUnavailable", "minReadySeconds"])
+def test_a_policy_of_a_recipe_without_a_driver_has_no_pace_of_one(field: str) -> None:
+    (found,) = judged(recipe(), {"rollout": {field: 5}})
+
+    assert (found.code, found.message) == ("unknown-field", f"'{field}' is not a field of 'spec.rollout'.")
+
+
+def test_a_pod_that_no_api_server_takes_is_told_with_the_values_that_make_it() -> None:
+    pod = container(volumeMounts=[{"name": "host", "mountPath": "/v", "subPath": "${values.name}"}])
+    spec = recipe(pod={**pod, "volumes": [{"name": "host", "emptyDir": {}}]})
+
+    assert judged(spec, {"values": {"name": "a"}}) == []
+    (found,) = judged(spec, {"values": {"name": "../a"}})
+
+    assert (found.code, found.notes) == ("invalid-value", ("This is so with the values of policy 'lab'.",))
+    assert found.span.file == "recipes/net/recipe.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("-v={{ .Values.level }}", "values.level"),
+        ("-v={{- values.level -}}", "values.level"),
+        ("-v=$values.level", "values.level"),
+        ("-v=$(values.levle)", "values.level"),
+        ("$(images.plugin)", "images.plugin"),
+        ("{{ .Pool.name }}", "pool.name"),
+        # What is none, or is escaped.
+        ("cat $values.yaml {{ .Node.Name }} $(POD_NAME) $(values) {values.level}", ""),
+        ("$$(values.level) $${values.level}", ""),
+    ],
+)
+def test_a_reference_in_the_way_of_other_tools_is_told_with_its_own_form(text: str, meant: str) -> None:
+    found = judged(recipe(pod=container(args=[text])))
+
+    assert [each.code for each in found] == (["reference-misspelt"] if meant else [])
+    assert [each.hint for each in found] == ([f"Write ${{{meant}}}, if it is meant to be one."] if meant else [])
+
+
+@pytest.mark.parametrize("name", ["kubernetes.io/gpu", "a.kubernetes.io/gpu", "requests.example.com/gpu"])
+def test_a_resource_that_the_kubelet_takes_from_no_plugin_is_not_offered(name: str) -> None:
+    (found,) = judged(recipe({"offers": [name]}))
+
+    assert (found.code, found.message) == (
+        "invalid-value",
+        f"Kubernetes takes no resource '{name}' from a device plugin.",
+    )

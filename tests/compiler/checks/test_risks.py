@@ -208,16 +208,42 @@ def test_a_node_that_leaves_the_inventory_loses_no_driver() -> None:
 
 @pytest.mark.parametrize(
     ("before", "told"),
-    [(PLAIN, True), (frozen("2.1.0"), True), (spec(state="Absent"), False), (spec(enabled=False), False)],
+    [
+        (PLAIN, "driver-removed"),
+        (frozen("2.1.0"), "driver-removed"),
+        (spec(state="Absent"), None),
+        (spec(enabled=False), "program-removed"),
+    ],
 )
-def test_drivers_are_out_of_sight_when_all_nodes_leave_the_inventory(before: Spec, *, told: bool) -> None:
+def test_drivers_or_plugins_are_out_of_sight_when_all_nodes_leave_the_inventory(before: Spec, told: str | None) -> None:
     nodes = [builders.node(name) for name in NAMES]
 
     lost = risks(before, before, nodes_before=nodes, nodes=())
 
-    assert lost.keys() == ({"driver-removed"} if told else set())
-    if told:
-        assert "Restore the inventory" in str(lost["driver-removed"].finding.hint)
+    assert lost.keys() == ({told} if told else set())
+    assert all("Restore the inventory" in str(risk.finding.hint) for risk in lost.values())
+
+
+def test_a_device_plugin_that_goes_is_told_with_what_pods_wait_for() -> None:
+    lost = risks(PLAIN, {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1", "enabled": False}})
+
+    assert lost.keys() == {"program-removed"}
+    assert lost["program-removed"].finding.message.startswith("The device plugin of policy 'tls' is taken from ")
+
+
+def test_a_device_plugin_goes_with_its_policy_in_a_risk_of_its_own() -> None:
+    assert risks(PLAIN, None).keys() == {"driver-removed", "program-removed"}
+
+
+def test_a_kind_that_is_no_longer_offered_is_told() -> None:
+    labels = {**builders.HPRE, "openfuyao.com/kae.hpre.pf": "1"}
+    labels |= {"openfuyao.com/kae.sec.present": "true", "openfuyao.com/kae.sec.pf": "1"}
+    every = [builders.node(name, machine=builders.profile(labels)) for name in NAMES]
+    both, one = ({**PLAIN, "operator": {"enabledSEC": True, "enabledHPRE": hpre}} for hpre in (True, False))
+    lost = risks(both, one, nodes_before=every, nodes=every)
+
+    assert "program-removed" not in lost
+    assert "openfuyao.com/kae.hpre on " in lost["resource-withdrawn"].finding.message
 
 
 def test_a_policy_with_another_name_loses_no_driver() -> None:

@@ -31,3 +31,9 @@ def test_two_globs_meet_where_one_name_fits_both(one: str, other: str, meet: boo
 def test_two_globs_meet_at_one_path_or_at_a_folder_of_it(one: str, other: str, path: bool, branch: bool) -> None:
     assert (globs.share_path(one, other), globs.share_branch(one, other)) == (path, branch)
     assert (globs.share_path(other, one), globs.share_branch(other, one)) == (path, branch)
+
+
+@pytest.mark.parametrize("path", ["/sys", "/sys/", "//sys", "///sys//.", "/opt/../sys", "/../sys"])
+def test_a_path_has_one_normal_form(path: str) -> None:
+    assert globs.normal(path) == "/sys"
+    assert globs.normal(f"{path}/*") == "/sys/*"

@@ -287,3 +287,33 @@ def test_a_variable_that_decides_over_no_program_is_none_of_its_privileges(name:
     container = {"name": "a", "image": "registry.example.com/a:1", "env": [{"name": name, "value": "x"}]}
 
     assert not any(name in fact for fact in facts(containers=[container]))
+
+
+def listed_of(**spec: Any) -> privileges.Listed:
+    (found,) = privileges.listed([daemon_set(**spec)], [])
+    return found
+
+
+@pytest.mark.parametrize("path", ["/sys", "/sys/", "//sys", "/opt/../sys", "/sys/."])
+@pytest.mark.parametrize("refusal", ["hostPath: /sys", "hostPath: /sys/", "hostPath: //sys", "x-*: hostPath: /sys*"])
+def test_a_path_is_refused_however_it_is_written(path: str, refusal: str) -> None:
+    found = listed_of(volumes=[{"name": "h", "hostPath": {"path": path}}])
+
+    assert (found.text, found.is_refused(refusal)) == ("hostPath: /sys", True)
+    assert not found.is_refused("hostPath: /sys/*")
+
+
+@pytest.mark.parametrize("added", ["SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"])
+@pytest.mark.parametrize("refusal", ["SYS_ADMIN", "CAP_SYS_ADMIN", "SYS_*"])
+def test_a_capability_is_refused_by_each_of_its_names_and_all_of_them_together(added: str, refusal: str) -> None:
+    found = listed_of(**container(securityContext={"capabilities": {"add": [added]}}))
+
+    assert found.is_refused(f"capability: {refusal}")
+    assert found.is_refused(f"x-driver: capability: {refusal}")
+    assert found.is_refused("capability: NET_ADMIN") == (added == "ALL")
+
+
+def test_a_path_that_the_api_server_sets_in_pods_is_refused_however_it_is_written() -> None:
+    found = privileges.Listed(program="x", text="pods: admission hostPath /sys")
+
+    assert found.is_refused("pods: admission hostPath /opt/../sys/")
