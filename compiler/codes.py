@@ -59,6 +59,7 @@ TABLE = {
     "kubernetes-version-unstated": ("guard", "A KAECluster states its Kubernetes release if its kubelets do not show that it is 1.30 or newer."),
     "drain-unstated": ("error", "A policy sets drain.enabled if evictions cannot be confined to their node."),
     "selector-on-effect": ("error", "No selector uses a label that policies change."),
+    "driver-differs": ("guard", "A program that a policy has once, and that waits for the driver, waits for the same driver on all of its nodes."),
     "choose-one": ("error", "A group selects its nodes in one way, and a mapping its kernels."),
     "reserved-name": ("error", "No group and no mapping is named `rest`."),
     "frozen-unpinned": ("error", "A frozen group has a version of its own."),
