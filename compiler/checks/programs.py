@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from compiler import keywords, wording
-from compiler.checks import frame, lists
+from compiler.checks import frame, lists, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
 from compiler.fleet import expressions
 from compiler.formats import documents, globs, references
@@ -472,8 +472,9 @@ def filled(
 def _offered_twice(
     source: documents.Document, given: Mapping[str, Any], notes: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
-    """A resource is offered by one program of a recipe, or by its device plugin."""
+    """A resource is offered by one program of a recipe, or by its device plugin, or counted by NFD."""
     spec = source.data["spec"]
+    counted = spec["match"].get("extended", ())
     seen = [(one["name"], "the device plugin") for one in spec.get("devicePlugin", {}).get("resources", ())]
     scope = {f"values.{name}": value for name, value in given.items()}
     for path, program in lists.items(("spec",), spec, "programs"):
@@ -484,6 +485,8 @@ def _offered_twice(
             if name is references.ABSENT:
                 continue
             holder = next((holder for other, holder in seen if globs.share_path(name, other)), None)
+            # A glob is what a program may offer: beside one, NFD may count one of the names.
+            holder = "NFD (match.extended)" if holder is None and name in counted else holder
             if holder is not None:
                 yield Diagnostic(
                     code="duplicate-name",
@@ -637,6 +640,11 @@ def _registered(
             value = references.text(text, scope)
             if value is not references.ABSENT and not judge.is_found(pattern, value):
                 message, hint = f"{wording.quoted(value)} is not {words}.", "Correct it."
+                yield Diagnostic(
+                    code="invalid-value", span=source.span(*path, field, index), message=message, notes=notes, hint=hint
+                )
+            elif value is not references.ABSENT and field == "offers" and resources.is_taken(value):
+                message, hint = f"Kubernetes takes no resource '{value}' from a device plugin.", resources.OWN_DOMAIN
                 yield Diagnostic(
                     code="invalid-value", span=source.span(*path, field, index), message=message, notes=notes, hint=hint
                 )

@@ -271,3 +271,42 @@ def test_a_recipe_does_not_match_by_what_it_loads_in_any_alternative() -> None:
     driver = {"modules": [{"name": "net"}]}
 
     assert "match-on-effect" in codes(recipe(match=match, driver=driver))
+
+
+PCI = {"pci": [{"kind": "a", "vendor": "19e5", "devices": ["0001"]}]}
+
+
+@pytest.mark.parametrize(
+    ("extended", "found"),
+    [
+        ({"example.com/a": "4"}, []),
+        ({"example.com/a": "4Gi"}, []),
+        ({"example.com/a": "@cpu.security.sgx.epc"}, []),
+        ({"example.com/a": "many"}, ["invalid-value"]),
+        ({"example.com/a": "-4"}, ["invalid-value"]),
+        ({"example.com/a": "1.5"}, ["invalid-value"]),
+        ({"example.com/a": "@cpu"}, ["invalid-value"]),
+        ({"abc": "4"}, ["invalid-value"]),
+        ({"kubernetes.io/a": "4"}, ["resource-class"]),
+        ({"a.kubernetes.io/a": "4"}, ["resource-class"]),
+        ({"requests.example.com/a": "4"}, ["resource-class"]),
+        ({"example.com/net": "4"}, ["duplicate-name"]),
+    ],
+)
+def test_what_nfd_counts_is_a_number_of_a_resource_of_its_own(extended: dict[str, str], found: list[str]) -> None:
+    assert codes(recipe(match={**PCI, "extended": extended})) == found
+
+
+def test_a_program_may_offer_a_glob_around_what_nfd_counts() -> None:
+    assert codes(recipe({"offers": ["example.com/*"]}, match={**PCI, "extended": {"example.com/a": "4"}})) == []
+
+
+def test_a_device_plugin_offers_nothing_that_nfd_counts() -> None:
+    plugin = {"resources": [{"name": "example.com/a", "class": "token", "count": 4}]}
+
+    assert "duplicate-name" in codes(recipe(match={**PCI, "extended": {"example.com/a": "4"}}, devicePlugin=plugin))
+
+
+@pytest.mark.parametrize("name", ["kubernetes.io/a", "a.kubernetes.io/*", "requests.example.com/a"])
+def test_a_program_offers_no_resource_of_kubernetes(name: str) -> None:
+    assert codes(recipe({"offers": [name]})) == ["invalid-value"]
