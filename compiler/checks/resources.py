@@ -232,11 +232,16 @@ def classes(source: documents.Document) -> Iterator[Diagnostic]:
         if is_taken(name):
             message = f"Kubernetes takes no resource '{name}' from a device plugin."
             yield _of_class(source.span(*path, "name"), message, OWN_DOMAIN)
+    yield from _counted(source)
+
+
+def _counted(source: documents.Document) -> Iterator[Diagnostic]:
+    """Yield the resources that NFD cannot count, and those that the device plugin offers too."""
     extended = source.data["spec"]["match"].get("extended", {})
     for name in filter(is_taken, extended):
         message = f"Kubernetes takes no resource '{name}' from NFD."
         yield _of_class(source.key_span("spec", "match", "extended", name), message, OWN_DOMAIN)
-    for path, resource in offered:
+    for path, resource in _offered(source.data["spec"]):
         if resource["name"] in extended:
             message = f"'{resource['name']}' is counted by NFD, too: match.extended."
             yield Diagnostic(

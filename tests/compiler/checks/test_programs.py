@@ -310,3 +310,41 @@ def test_a_device_plugin_offers_nothing_that_nfd_counts() -> None:
 @pytest.mark.parametrize("name", ["kubernetes.io/a", "a.kubernetes.io/*", "requests.example.com/a"])
 def test_a_program_offers_no_resource_of_kubernetes(name: str) -> None:
     assert codes(recipe({"offers": [name]})) == ["invalid-value"]
+
+
+EACH = {"each": "${values.map}", "text": "${value}"}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"all.conf": "4", "${key}.conf": EACH},
+        {"${key}.conf": EACH, "all.conf": "4"},
+        {"same.conf": EACH},
+        {"all.conf": {"json": {"a": 1}}, "${key}.conf": EACH},
+        {"${key}.conf": EACH, "${values.name}.conf": {"text": "b"}},
+    ],
+)
+def test_no_file_takes_the_place_of_another(files: dict[str, Any]) -> None:
+    given = {"values": {"map": {"all": "X", "b": "Y"}, "name": "all"}}
+    others = {"values": {"map": {"c": "X"}, "name": "d"}}
+
+    [found] = judged(recipe({"files": {"config": files}}), given)
+
+    assert found.code == "duplicate-name"
+    assert judged(recipe({"files": {"config": files}}), others) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "is_sound"),
+    [
+        ({"${values.name}": "1"}, False),
+        ({"a": [{"b-${values.name}": "1"}]}, False),
+        ({"${": "1"}, False),
+        ({"$${HOME}": "${values.name}"}, True),
+    ],
+)
+def test_no_reference_stands_in_a_key_of_json(content: dict[str, Any], is_sound: bool) -> None:
+    found = judged(recipe({"files": {"config": {"a.json": {"json": content}}}}), {})
+
+    assert [each.code for each in found] == ([] if is_sound else ["reference-syntax"])
