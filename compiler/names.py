@@ -35,7 +35,7 @@ RECIPE_FILE = "recipe.yaml"
 SHIPPED_RECIPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("intel-dsa", "intel-gpu", "intel-iaa", "intel-npu", "intel-qat", "intel-sgx"),
+            ("amd-gpu", "intel-dsa", "intel-gpu", "intel-iaa", "intel-npu", "intel-qat", "intel-sgx"),
             ("plugin",),
         ),
         "onload": ("driver", "device-plugin", "cplane"),

@@ -24,6 +24,9 @@ several settings ([test](../tests/vendors/test_intel.py)). Not run on hardware.
 """
 
 TRIED: Mapping[str, str] = {
+    "amd-gpu": """\
+Its pods were compared with the vendor's two manifests, with and without health checks. Not run on hardware.\
+""",
     **dict.fromkeys(("intel-dsa", "intel-iaa", "intel-gpu", "intel-qat"), _VENDOR),
     "intel-npu": f"""\
 {_VENDOR}The vendor's own program, with fake devices, offered its resource to a real kubelet, and a pod got one

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compiler import repeats, wording
 from compiler.diagnostics import Diagnostic, Span, rule, shared_rule
 from compiler.fleet import assignment, definitions
-from compiler.formats import documents
+from compiler.formats import documents, references
 from compiler.inventory import snapshot
 from compiler.planning import images, kernels, overrides, pools
 
@@ -208,3 +208,25 @@ def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
         if not machine.system and any(one.os for one in policy.mappings):
             hint = f"Take a new inventory where NFD labels the nodes with their system ({kernels.SYSTEM})."
         yield Diagnostic(span=policy.source.setting_span(*path), message=message, notes=(note,), hint=hint)
+
+
+def unread(division: pools.Division) -> Iterator[Diagnostic]:
+    """Yield the kernels without numbers whose numbers a program names: there is nothing to put for `${kernel.x}`."""
+    done = set[tuple[str, str]]()
+    for made in division.deployments:
+        by_kernel = made.part.kernels if made.part else None
+        kernel = by_kernel.kernel if by_kernel else None
+        if by_kernel is None or kernel is None or kernels.numbers(kernel) or (made.program.name, kernel) in done:
+            continue
+        done.add((made.program.name, kernel))
+        texts = (place.text for place in references.places(made.program.data, made.program.path))
+        named = (name for text in texts for name in references.names(text))
+        name = next((name for name in named if name in ("kernel.x", "kernel.y", "kernel.z")), None)
+        if name is not None:
+            yield Diagnostic(
+                code="reference-absent",
+                span=division.policy.source.setting_span(*by_kernel.mapping.path),
+                message=f"Program '{made.program.name}' names '${{{name}}}', and the kernel {wording.quoted(kernel)} "
+                f"of mapping '{by_kernel.mapping.name}' begins with no number.",
+                hint="Name ${kernel.full} in the recipe, or leave the kernel out of the mapping.",
+            )

@@ -51,9 +51,28 @@ def _of_division(planned: plan.Plan, division: pools.Division, own: Sequence[pla
     yield from unsupported(name, policy, own)
     yield from guests_without_driver(name, policy, own)
     yield from uncompared(name, policy, planned.inventory.nodes)
+    yield from other_architectures(name, division)
     yield from pool_checks.in_cluster(division, planned.inventory, own)
     yield from pool_checks.daemonsets(planned.cluster, division)
     yield from dra.unsupported(planned, division, own)
+
+
+@rule("architecture-not-covered", "warning")
+def other_architectures(cluster: str, division: pools.Division) -> Iterator[Diagnostic]:
+    """A program with `architectures` runs on a node of its policy; on the others it is left out."""
+    policy = division.policy
+    served = [node for node in division.nodes if assignment.is_served(policy, node)]
+    there = sorted({machine for node in served if (machine := node.label(pools.ARCHITECTURE))})
+    wanted = {made.program.name: made.program.architectures for made in division.deployments}
+    for program, machines in wanted.items():
+        if there and machines and not set(machines) & set(there):
+            yield Diagnostic(
+                span=policy.source.span("spec", "recipe"),
+                message=f"Program '{program}' of policy '{policy.name}' is for {wording.listed(machines)}, and runs on "
+                f"no node of cluster '{cluster}': {wording.nodes([node.name for node in served])} "
+                f"{'is' if len(served) == 1 else 'are'} {wording.listed(there)}.",
+                hint=f"Correct `architectures` in the recipe, or set programs.{program}.enabled: false in the policy.",
+            )
 
 
 @rule("duplicate-object", "error")

@@ -1,6 +1,6 @@
 """Rules for one KAEPolicy or DevicePolicy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from compiler import diagnostics, keywords, names, recipes, wording
 from compiler.checks import containers, dra, driver, images, pools, resources
@@ -25,6 +25,7 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from images.of_device_plugin(policy)
     yield from images.of_programs(policy)
     yield from facts_of_programs(policy)
+    yield from waiting(policy, variants)
     yield from components(policy)
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
@@ -86,6 +87,35 @@ def facts_of_programs(policy: definitions.Policy) -> Iterator[Diagnostic]:
                     f"{several}.",
                     hint=hint,
                 )
+
+
+@rule("driver-differs", "guard")
+def waiting(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
+    """A program that a policy has once, and that waits for the driver, waits for the same driver on all of its nodes.
+
+    Its pods wait for the modules that the policy says, and never start where a pool has others, or none.
+    """
+    driver = policy.installed
+    own = (one for one in policy.programs if one.enabled and not one.is_pooled and one.data.get("after") == "driver")
+    program = next(own, None)
+    if driver is None or program is None:
+        return
+    differing = {
+        (*layer.path, *policy.written.below, field): layer
+        for variant in variants
+        for field in ("modules", "state")
+        if getattr(variant.driver, field) != getattr(driver, field)
+        for layer in variant.layers
+    }
+    for path, layer in differing.items():
+        if policy.source.has(path):
+            yield Diagnostic(
+                span=policy.source.span(*path),
+                message=f"Program '{program.name}' waits for the driver of policy '{policy.name}', and '{layer.name}' "
+                f"has {'other modules' if path[-1] == 'modules' else 'another state'}.",
+                notes=("One pod for all pools waits for the modules that spec.driver has.",),
+                hint="Write per: pool at the program in the recipe, or the same for all pools.",
+            )
 
 
 def _facts(policy: definitions.Policy, mapping: definitions.KernelMapping) -> Iterator[str]:

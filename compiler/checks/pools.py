@@ -189,6 +189,7 @@ def in_cluster(
     yield from empty_groups(division, inventory)
     yield from undriven_waves(division, inventory.cluster, decisions)
     yield from mappings.uncovered(division, inventory)
+    yield from mappings.unread(division)
 
 
 @rule("pool-rules-too-large", "error")

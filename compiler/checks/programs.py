@@ -193,6 +193,28 @@ def _syntax(source: documents.Document, path: documents.Path, program: Data) -> 
             hint="Write the value itself, or choose by `when` between several.",
         )
         del text
+    for at in _keys(path, program):
+        yield Diagnostic(
+            span=source.key_span(*at),
+            message="No reference stands in a key of JSON.",
+            hint="Write the key itself; a parameter that is a map may stand for all of its entries.",
+        )
+
+
+def _keys(path: documents.Path, program: Data) -> Iterator[documents.Path]:
+    """Yield the keys of files' JSON in which a `${` begins something."""
+    for volume, declared in program.get("files", {}).items() if "pod" in program else ():
+        for file, content in declared.items():
+            if isinstance(content, Mapping) and "json" in content:
+                yield from _referring_keys((*path, "files", volume, file, "json"), content["json"])
+
+
+def _referring_keys(path: documents.Path, data: Any) -> Iterator[documents.Path]:
+    pairs = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in pairs:
+        if isinstance(key, str) and any(not isinstance(part, str) for part in references.parsed(key)):
+            yield (*path, key)
+        yield from _referring_keys((*path, key), value)
 
 
 _NEARLY = re.compile(
@@ -525,8 +547,9 @@ def filled(
 def _offered_twice(
     source: documents.Document, given: Mapping[str, Any], notes: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
-    """A resource is offered by one program of a recipe, or by its device plugin."""
+    """A resource is offered by one program of a recipe, or by its device plugin, or counted by NFD."""
     spec = source.data["spec"]
+    counted = spec["match"].get("extended", ())
     seen = [(one["name"], "the device plugin") for one in spec.get("devicePlugin", {}).get("resources", ())]
     scope = {f"values.{name}": value for name, value in given.items()}
     for path, program in lists.items(("spec",), spec, "programs"):
@@ -537,6 +560,8 @@ def _offered_twice(
             if name is references.ABSENT:
                 continue
             holder = next((holder for other, holder in seen if globs.share_path(name, other)), None)
+            # A glob is what a program may offer: beside one, NFD may count one of the names.
+            holder = "NFD (match.extended)" if holder is None and name in counted else holder
             if holder is not None:
                 yield Diagnostic(
                     code="duplicate-name",
@@ -698,14 +723,17 @@ def _registered(
     ):
         for index, text in enumerate(program.get(field, ())):
             value = references.text(text, scope)
-            is_native = field == "offers" and value is not references.ABSENT and resources.is_native(value)
-            if is_native or (value is not references.ABSENT and not judge.is_found(pattern, value)):
+            if value is references.ABSENT:
+                continue
+            if field == "offers" and resources.is_taken(value):
+                message, hint = f"Kubernetes takes no resource '{value}' from a device plugin.", resources.OWN_DOMAIN
+            elif not judge.is_found(pattern, value):
                 message, hint = f"{wording.quoted(value)} is not {words}.", "Correct it."
-                if is_native:
-                    message, hint = resources.NATIVE.format(value), resources.OWN_DOMAIN
-                yield Diagnostic(
-                    code="invalid-value", span=source.span(*path, field, index), message=message, notes=notes, hint=hint
-                )
+            else:
+                continue
+            yield Diagnostic(
+                code="invalid-value", span=source.span(*path, field, index), message=message, notes=notes, hint=hint
+            )
 
 
 _OFFER = (
@@ -724,12 +752,22 @@ def _sized(
     scope: references.Scope,
     notes: tuple[str, ...],
 ) -> Iterator[Diagnostic]:
-    """The files of a pod are annotations, of which it may have 256 KiB, and their names lead nowhere."""
+    """The files of a pod are annotations, of which it may have 256 KiB, and each has a name that leads nowhere."""
     total = 0
     for volume, declared in program.get("files", {}).items():
-        made = references.files(declared, scope)
-        total += sum(len(name.encode()) + len(text.encode()) for name, text in made.items())
-        for name in made:
+        first: dict[str, str] = {}
+        for entry, name, text in references.each_file(declared, scope):
+            total += len(name.encode()) + len(text.encode())
+            if name in first:
+                yield Diagnostic(
+                    code="duplicate-name",
+                    span=source.key_span(*path, "files", volume, entry),
+                    message=f"The file {wording.quoted(name)} is there twice: one of its texts would be lost.",
+                    notes=((f"Another is of {wording.quoted(first[name])}.",) if first[name] != entry else ()) + notes,
+                    hint="Give the files other names, such as with a folder's name before ${key}, or narrow the keys.",
+                )
+            first.setdefault(name, entry)
+        for name in first:
             if not judge.is_found(_FILE, name):
                 message = f"{wording.quoted(name)} is not a name of a file: letters, digits, '.', '_' and '-'."
                 yield Diagnostic(

@@ -36,6 +36,7 @@ _OWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _NATIVE = "kubernetes.io"
 """The domain of resources that the kubelet takes from no device plugin: `IsExtendedResourceName` of Kubernetes."""
 _QUOTA = "requests."
+OWN_DOMAIN = "Use a domain of your own, such as example.com."
 
 _MOST_SHARES = 100_000
 """A list of many more devices is longer than the 4 MiB that the kubelet receives (kubernetes/kubernetes#109304)."""
@@ -211,7 +212,7 @@ def of_recipe(source: documents.Document) -> Iterator[Diagnostic]:
 def classes(source: documents.Document) -> Iterator[Diagnostic]:
     """A resource has what its class needs, nothing of another class, and no more than the device plugin takes.
 
-    Its name is one of device plugins.
+    Its name is one of device plugins. So is that of a resource which NFD counts.
     """
     offered = list(_offered(source.data["spec"]))
     of_kinds = (pair for pair in offered if "kind" in pair[1] and "kind" in _NEEDS[pair[1]["class"]])
@@ -228,16 +229,28 @@ def classes(source: documents.Document) -> Iterator[Diagnostic]:
             if field in resource:
                 message = f"A resource of class {kind} takes no {field}."
                 yield _of_class(source.key_span(*path, field), message, "Remove it, or correct the class.")
-        if is_native(name):
-            yield _of_class(source.span(*path, "name"), NATIVE.format(name), OWN_DOMAIN)
+        if is_taken(name):
+            message = f"Kubernetes takes no resource '{name}' from a device plugin."
+            yield _of_class(source.span(*path, "name"), message, OWN_DOMAIN)
+    yield from _counted(source)
 
 
-NATIVE = "Kubernetes takes no resource '{}' from a device plugin."
-OWN_DOMAIN = "Use a domain of your own, such as example.com."
+def _counted(source: documents.Document) -> Iterator[Diagnostic]:
+    """Yield the resources that NFD cannot count, and those that the device plugin offers too."""
+    extended = source.data["spec"]["match"].get("extended", {})
+    for name in filter(is_taken, extended):
+        message = f"Kubernetes takes no resource '{name}' from NFD."
+        yield _of_class(source.key_span("spec", "match", "extended", name), message, OWN_DOMAIN)
+    for path, resource in _offered(source.data["spec"]):
+        if resource["name"] in extended:
+            message = f"'{resource['name']}' is counted by NFD, too: match.extended."
+            yield Diagnostic(
+                code="duplicate-name", span=source.span(*path, "name"), message=message, hint="Keep one of the two."
+            )
 
 
-def is_native(name: str) -> bool:
-    """Return whether the kubelet takes a resource of this name from no device plugin."""
+def is_taken(name: str) -> bool:
+    """Return whether a resource is one of Kubernetes itself, by its domain, which no node gets from anybody else."""
     domain = name.partition("/")[0]
     return domain == _NATIVE or domain.endswith(f".{_NATIVE}") or domain.startswith(_QUOTA)
 

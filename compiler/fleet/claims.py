@@ -52,7 +52,10 @@ def of(policy: definitions.Policy) -> frozenset[Claim]:
     offered = (("resource", resource.name) for resource in resources)
     nodes = (("node", path) for resource in resources for path in _nodes(policy, resource) if path not in _SHARED)
     programs = (claim for one in policy.programs for claim in _of_program(policy, one))
-    return frozenset((("recipe", policy.recipe.name), *_of_driver(policy), *offered, *nodes, *programs, *policy.claims))
+    # NFD gives them to every node with the hardware, whatever else the policy does without.
+    extended = (("resource", name) for name in policy.recipe.extended)
+    own = (*_of_driver(policy), *offered, *extended, *nodes, *programs)
+    return frozenset((("recipe", policy.recipe.name), *own, *policy.claims))
 
 
 def _of_program(policy: definitions.Policy, stated: definitions.Program) -> Iterator[Claim]:

@@ -251,24 +251,30 @@ def origin(data: Any, path: documents.Path, scope: Scope) -> documents.Path:
 
 def files(declared: Mapping[str, Any], scope: Scope) -> dict[str, str]:
     """Return the files of a volume: their names and texts."""
-    found: dict[str, str] = {}
-    for name, content in declared.items():
-        if not isinstance(content, Mapping):
-            each = [(text(name, scope), text(content, scope))]
-        elif "when" in content and not holds(content["when"], scope):
-            each = []
-        elif "json" in content:
-            each = [(name, _json(content["json"], scope))]
-        elif "each" in content:
-            each = [
-                (text(name, inner), text(content["text"], inner))
-                for key, value in sorted((scope.get(alone(content["each"]) or "") or {}).items())
-                for inner in [{**scope, "key": key, "value": value}]
-            ]
-        else:
-            each = [(name, text(content["text"], scope))]
-        found |= {name: made for name, made in each if made is not ABSENT and name is not ABSENT}
-    return found
+    return {name: made for _, name, made in each_file(declared, scope)}
+
+
+def each_file(declared: Mapping[str, Any], scope: Scope) -> Iterator[tuple[str, str, str]]:
+    """Yield the files of a volume: the key of the entry that makes one, its name and its text."""
+    for entry, content in declared.items():
+        yield from ((entry, *one) for one in _of_entry(entry, content, scope) if ABSENT not in one)
+
+
+def _of_entry(name: str, content: Any, scope: Scope) -> Sequence[tuple[Any, Any]]:
+    """Return the names and texts of an entry."""
+    if not isinstance(content, Mapping):
+        return [(text(name, scope), text(content, scope))]
+    if "when" in content and not holds(content["when"], scope):
+        return []
+    if "json" in content:
+        return [(text(name, scope), _json(content["json"], scope))]
+    if "each" not in content:
+        return [(text(name, scope), text(content["text"], scope))]
+    return [
+        (text(name, inner), text(content["text"], inner))
+        for key, value in sorted((scope.get(alone(content["each"]) or "") or {}).items())
+        for inner in [{**scope, "key": key, "value": value}]
+    ]
 
 
 def _json(data: Any, scope: Scope) -> Any:
@@ -281,7 +287,8 @@ def _json(data: Any, scope: Scope) -> Any:
 def _structured(data: Any, scope: Scope) -> Any:
     """Return data in which a reference that stands alone keeps its type."""
     if isinstance(data, Mapping):
-        entries = {key: _structured(value, scope) for key, value in data.items()}
+        # A key has no reference, and $${ is a plain ${ there too.
+        entries = {text(key, {}): _structured(value, scope) for key, value in data.items()}
         kept = {key: value for key, value in entries.items() if value is not ABSENT}
         return ABSENT if entries and not kept else kept
     if isinstance(data, list):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from compiler.formats import documents
-from compiler.migrate import kernel_modules, translation
+from compiler.migrate import translation
 from compiler.migrate.translation import Draft, Names, Source
 
 
@@ -128,7 +128,7 @@ def _value(source: Source, policy: Draft, name: str, usual: Any) -> None:
 def _image(source: Source, policy: Draft, name: str, field: str) -> bool:
     text = source.get(str, field)
     if text:
-        policy.put(("spec", "images", name), kernel_modules.parts(text), source.origin(field))
+        policy.put(("spec", "images", name), translation.image_parts(text), source.origin(field))
     return bool(text)
 
 

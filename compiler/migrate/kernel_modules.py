@@ -14,13 +14,9 @@ from types import MappingProxyType
 import msgspec
 
 from compiler.formats import documents
-from compiler.migrate import translation
+from compiler.migrate import plugin_pods, translation
 from compiler.migrate.translation import Draft, Names, Source
 
-_PLUGIN = (
-    "A vendor's own device plugin is not run: keep its DaemonSet, or describe its devices in devicePlugin.resources of "
-    "the recipe."
-)
 _CONTAINER = ("moduleLoader", "container")
 _MODPROBE = (*_CONTAINER, "modprobe")
 _MAPPINGS = (*_CONTAINER, "kernelMappings")
@@ -29,14 +25,13 @@ _ARGUMENTS = "The driver installer loads and unloads modules without further arg
 
 MODULE: translation.Reasons = MappingProxyType(
     {
-        ("devicePlugin",): _PLUGIN,
+        **plugin_pods.REASONS,
         ("dra",): "A DRA driver is not run: keep its DaemonSet and its DeviceClasses.",
         ("imageRebuildTriggerGeneration",): translation.COUNTED,
         ("moduleLoader", "serviceAccountName"): translation.ACCOUNT,
         (*_CONTAINER, "version"): "Waves of the rollout bring a version to some nodes first, without labels on nodes.",
         (*_MODPROBE, "args"): _ARGUMENTS,
         (*_MODPROBE, "rawArgs"): _ARGUMENTS,
-        (*_MODPROBE, "firmwarePath"): "Write it into driver.files of the recipe, to a folder in /lib/firmware/updates.",
         **{(*_CONTAINER, field): translation.BUILT for field in ("build", "sign")},
         (*_CONTAINER, "registryTLS"): _TLS,
         **{(*_MAPPINGS, translation.ITEM, field): translation.BUILT for field in ("build", "sign")},
@@ -79,6 +74,7 @@ VALUES: translation.Reasons = MappingProxyType({(name,): why for name, why in _V
 
 _ONLOAD_PLUGIN = "devicePlugin"
 _ONLOAD_MAPPINGS = ("onload", "kernelMappings")
+_CONTROL_PLANE = ("onload", "controlPlane")
 _PATHS = "The recipe names the paths: its driver.files those of the hosts, its inject.mounts those of containers."
 _ONLOAD_PATHS = {
     "baseMountPath": ("/opt/onload",),
@@ -92,6 +88,7 @@ ONLOAD: translation.Reasons = MappingProxyType(
     {
         ("serviceAccountName",): translation.ACCOUNT,
         ("onload", "version"): "The version is that of the image of userImage.",
+        (*_CONTROL_PLANE, translation.ANY): "The recipe names the place of the control plane server.",
         (*_ONLOAD_MAPPINGS, translation.ITEM, "build"): translation.BUILT,
     }
 )
@@ -124,6 +121,8 @@ def of_module(source: Source, wanted: Names) -> tuple[Draft, ...]:
     )
     image, _ = _put_mappings(source, policy, fields)
     _put_driver(recipe, image, f"{(source.get(str, *_MODPROBE, 'dirName') or '/opt').rstrip('/')}/lib/modules")
+    _put_firmware(source, recipe)
+    plugin_pods.put(source, recipe, policy)
     source.stays("The operator unloads them with its Module.")
     return recipe, policy
 
@@ -162,6 +161,19 @@ def _put_driver(recipe: Draft, image: Mapping[str, str] | None, folder: str) -> 
         recipe.put(("spec", "images", "modules"), dict(image))
     recipe.put(("spec", "driver", "version"), "modules")
     recipe.put(("spec", "driver", "payloads"), [{"image": "modules", "paths": [folder]}])
+
+
+def _put_firmware(source: Source, recipe: Draft) -> None:
+    """Put the firmware: the operator copies all of a folder to the host, and here a folder in it is exchanged."""
+    path, module = source.get(str, *_MODPROBE, "firmwarePath"), source.get(str, *_MODPROBE, "moduleName")
+    if not path or not module:
+        return
+    folder = f"/{path.strip('/')}"
+    recipe.put(("spec", "driver", "payloads", 0, "paths", 1), folder, source.origin(*_MODPROBE, "firmwarePath"))
+    file = {"from": f"{folder}/{module}", "to": f"/lib/firmware/updates/{module}"}
+    recipe.put(("spec", "driver", "files"), [file], source.origin(*_MODPROBE, "firmwarePath"))
+    how = f"One folder of it is put on the hosts: name in driver.files the one in which '{module}' looks for its files."
+    source.differs(how, *_MODPROBE, "firmwarePath")
 
 
 def _put_modules(recipe: Draft, source: Source, names: Iterable[tuple[str, documents.Path]]) -> None:
@@ -255,13 +267,19 @@ def of_onload(source: Source, wanted: Names) -> tuple[Draft, ...]:
         why = "All pods of a policy have one pull policy, that of 'onload'."
         source.drop(why, _ONLOAD_PLUGIN, "imagePullPolicy")
     _onload_images(source, policy)
-    why = "The control plane server, onload_cp_server, is not run: the recipe says what that means."
-    if source.get(dict, "onload", "controlPlane") is None:
-        source.differs(why, "onload")
-    else:
-        source.drop(why, "onload", "controlPlane")
+    _control_plane(source, policy)
     source.stays("The operator unloads them with its Onload.")
     return (policy,)
+
+
+def _control_plane(source: Source, policy: Draft) -> None:
+    """Put the control plane server, which the operator runs in any case, and its arguments."""
+    policy.put(("spec", "values", "controlPlane"), True, source.origin("onload", "controlPlane"))
+    arguments = source.get(list, *_CONTROL_PLANE, "parameters")
+    if arguments is not None:
+        joined = " ".join(source.texts(*_CONTROL_PLANE, "parameters"))
+        origin = source.origin(*_CONTROL_PLANE, "parameters")
+        policy.put(("spec", "values", "controlPlaneParameters"), joined, origin)
 
 
 def _onload_values(source: Source, policy: Draft) -> None:
@@ -284,7 +302,7 @@ def _onload_images(source: Source, policy: Draft) -> None:
     """Put the images: that of user space, and one of the modules by kernel."""
     user = source.get(str, "onload", "userImage")
     if user is not None:
-        policy.put(("spec", "images", "user"), parts(user), source.origin("onload", "userImage"))
+        policy.put(("spec", "images", "user"), translation.image_parts(user), source.origin("onload", "userImage"))
     fields = _Fields(mappings=_ONLOAD_MAPPINGS, image="kernelModuleImage")
     image, served = _put_mappings(source, policy, fields)
     policy.put(("spec", "images", "modules"), image)
@@ -346,24 +364,7 @@ def _image(source: Source, fields: _Fields, at: documents.Path, literal: str | N
             *at,
         )
         return None
-    return parts(text)
-
-
-def parts(reference: str) -> dict[str, str]:
-    """Return repository, image and version of a reference, with the registry and the tag that a runtime takes.
-
-    A reference without a registry is one of docker.io, and without a tag one of `latest`
-    (https://github.com/distribution/reference, `ParseNormalizedNamed` and `TagNameOnly`). A digest decides over a tag.
-    """
-    name, _, digest = reference.partition("@")
-    path, colon, tag = name.rpartition(":")
-    if not colon or "/" in tag:
-        path, tag = name, "latest"
-    host, slash, _ = path.partition("/")
-    if not slash or not (host == "localhost" or "." in host or ":" in host):
-        path = f"docker.io/{path}" if slash else f"docker.io/library/{path}"
-    repository, _, image = path.rpartition("/")
-    return {"repository": repository, "image": image, "version": digest or tag}
+    return translation.image_parts(text)
 
 
 def _filled(reference: str, known: Mapping[str, str]) -> tuple[str, list[str]]:

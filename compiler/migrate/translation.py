@@ -376,3 +376,20 @@ def numbered(texts: Iterable[str], *path: str | int) -> list[tuple[str, document
 
 def _general(path: documents.Path) -> tuple[str, ...]:
     return tuple(ITEM if isinstance(step, int) else str(step) for step in path)
+
+
+def image_parts(reference: str) -> dict[str, str]:
+    """Return repository, image and version of a reference, with the registry and the tag that a runtime takes.
+
+    A reference without a registry is one of docker.io, and without a tag one of `latest`
+    (https://github.com/distribution/reference, `ParseNormalizedNamed` and `TagNameOnly`). A digest decides over a tag.
+    """
+    name, _, digest = reference.partition("@")
+    path, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = name, "latest"
+    host, slash, _ = path.partition("/")
+    if not slash or not (host == "localhost" or "." in host or ":" in host):
+        path = f"docker.io/{path}" if slash else f"docker.io/library/{path}"
+    repository, _, image = path.rpartition("/")
+    return {"repository": repository, "image": image, "version": digest or tag}

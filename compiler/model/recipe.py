@@ -140,6 +140,15 @@ ExtendedResource = Annotated[
         "a resource with a domain, such as example.com/npu",
     ),
 ]
+Counted = Annotated[
+    str,
+    # `filterExtendedResource` of nfd-master: a quantity, here a whole one, or @ and the three parts of an attribute.
+    forms.text(
+        r"([0-9]{1,15}|[0-9]{1,6}([kMGT]|[KMGT]i)|@[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}(\.[A-Za-z0-9_.-]+)?)",
+        200,
+        'a whole number, or the attribute of a feature, such as "@cpu.security.sgx.epc"',
+    ),
+]
 Variables = dict[policy.VariableName, Annotated[str, Field(max_length=4096)]]
 
 
@@ -319,7 +328,7 @@ class Match(Model):
     """By other features of NFD; all of them hold."""
     any: Annotated[tuple[Alternative, ...], Field(min_length=1, max_length=8)] | None = None
     """By further conditions, of which at least one holds."""
-    extended: dict[ExtendedResource, Annotated[str, Field(max_length=200)]] | None = None
+    extended: dict[ExtendedResource, Counted] | None = None
     """Resources that NFD gives the nodes with the hardware (extendedResources of its NodeFeatureRule): a number, or the
     attribute of a feature, such as "@cpu.security.sgx.epc"."""
     labels: dict[forms.LabelKey, Annotated[tuple[forms.LabelValue, ...], Field(min_length=1)]] | None = None

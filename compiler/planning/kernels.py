@@ -63,8 +63,11 @@ def filled(text: str, kernel: str) -> str:
 
 
 def numbers(kernel: str) -> dict[str, str]:
-    """Return the first three numbers of a kernel's version by the names that references have."""
-    found = re.findall("[0-9]+", (re.match(r"[0-9]+(\.[0-9]+){0,2}", kernel) or [""])[0])
+    """Return the first three numbers of a kernel's version by the names that references have; none without a number."""
+    read = re.match(r"[0-9]+(\.[0-9]+){0,2}", kernel)
+    if read is None:
+        return {}
+    found = re.findall("[0-9]+", read[0])
     return {f"kernel.{name}": number for name, number in zip("xyz", (*found, "0", "0", "0"), strict=False)}
 
 

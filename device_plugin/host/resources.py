@@ -6,7 +6,7 @@ through so many times. It is how generic-device-plugin (squat) finds devices.
 
 Nodes of PCI functions are walked in step within each function alone: a BMC has a /dev/dri/card0 and no render node, so
 the n-th card and the n-th render node may be of two. Only then are they walked in step with nodes that belong to no
-function, and with those of a limit, which are in several devices.
+function, and with a node that is named with a limit, which is in several devices.
 
 Globs and paths are those of the host, of which only some folders are here: links are followed as there. Of the host's
 KAE libraries, it is said what is missing, as a runtime mounts an empty folder in silence.
@@ -147,9 +147,8 @@ _Column = tuple[int, list[_Nodes]]
 def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[str, list[tuple[config.GroupPath, str]]]]:
     """Yield the paths of the nodes of each device, and that of the node by which it is known."""
     found = {index: matches(where, path.path) for index, path in enumerate(entry.paths)}
-    alone = {index: names for index, names in found.items() if entry.paths[index].limit == 1}
-    functions = {name: _function(where, numbers(where, name)) for names in alone.values() for name in names}
-    owned = {index: names for index, names in alone.items() if any(functions[name] for name in names)}
+    functions = {name: _function(where, numbers(where, name)) for names in found.values() for name in names}
+    owned = _owned(entry, found, functions)
     columns = list(_columns(entry, {index: names for index, names in found.items() if index not in owned}))
     if owned or entry.vendor or entry.driver:
         devices = [
@@ -158,11 +157,22 @@ def _in_step(where: paths.Paths, entry: config.DeviceGroup) -> Iterator[tuple[st
             if _is_meant(entry, function)
             for nodes in _together(list(_columns(entry, _of(function, owned, functions))))
         ]
-        columns.append((1, devices))
+        uses = Counter(node for nodes in devices for node in nodes)
+        columns.append((min((entry.paths[node[0]].limit // count for node, count in uses.items()), default=1), devices))
     for nodes in _together(columns):
         # Nodes of a limit are in several devices.
         anchor = next((name for index, name in nodes if entry.paths[index].limit == 1), nodes[0][1])
         yield anchor, [(entry.paths[index], name) for index, name in nodes]
+
+
+def _owned(
+    entry: config.DeviceGroup, found: Mapping[int, Sequence[str]], functions: Mapping[str, Path | None]
+) -> dict[int, Sequence[str]]:
+    """Return the nodes of the paths that are walked within each PCI function, by the index of the path."""
+    owned = {index: names for index, names in found.items() if any(functions[name] for name in names)}
+    # One node, named with a limit, is what devices share, also those of other functions: the node of a manager.
+    shared = {index for index in owned if entry.paths[index].limit > 1 and not _SPECIAL & set(entry.paths[index].path)}
+    return {index: names for index, names in owned.items() if index not in shared} or owned
 
 
 def _of(

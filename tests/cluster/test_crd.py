@@ -44,7 +44,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     ),
     "It is about its recipe, which is another document.": (
         *("module-required/lab.yaml", "override-unused/lab.yaml", "parameter-claimed/lab.yaml"),
-        "values-exclusive/lab.yaml",
+        *("driver-differs/lab.yaml", "values-exclusive/lab.yaml"),
         *("unknown-recipe/lab.yaml", "unknown-recipe/zero.yaml", "kernel-placeholder/desk.yaml"),
         "device-plugin-image/lab.yaml",
     ),

@@ -96,6 +96,46 @@ def test_nodes_of_no_function_and_of_a_limit_are_walked_beside_the_devices(host:
     }
 
 
+@pytest.mark.parametrize("limits", [(2, 1), (1, 2), (2, 2), (3, 2)])
+@pytest.mark.parametrize(("filters", "found"), [({}, [GPU, OTHER]), ({"vendor": "8086"}, [GPU])])
+def test_a_limit_pairs_no_nodes_of_two_functions(
+    limits: tuple[int, int], filters: dict[str, str], found: list[str], host: Host
+) -> None:
+    parts = ({"path": path, "limit": limit} for path, limit in zip((CARDS, RENDERS), limits, strict=True))
+    nodes = {GPU: ["dri/card1", "dri/renderD128"], OTHER: ["dri/card2", "dri/renderD129"]}
+
+    assert host.devices(*parts, **filters) == {function: nodes[function] for function in found}
+
+
+def test_a_limit_shares_a_node_among_the_nodes_of_its_function(host: Host) -> None:
+    host.add("dri/renderD140", GPU)
+
+    assert host.devices({"path": CARDS, "limit": 2}, {"path": RENDERS}, vendor="8086") == {
+        f"{GPU}#renderD128": ["dri/card1", "dri/renderD128"],
+        f"{GPU}#renderD140": ["dri/card1", "dri/renderD140"],
+    }
+
+
+@pytest.mark.parametrize(("limits", "count"), [((2, 2), 2), ((4, 2), 2), ((4, 4), 4), ((2, 1), 1)])
+def test_no_node_is_in_more_devices_than_its_limit(limits: tuple[int, int], count: int, host: Host) -> None:
+    for number in range(9):
+        host.add(f"dma_heap/{number}")
+    parts = ({"path": path, "limit": limit} for path, limit in zip((CARDS, RENDERS), limits, strict=True))
+
+    devices = host.devices(*parts, {"path": "/dev/dma_heap/*"}, vendor="8086")
+
+    assert [nodes[:2] for nodes in devices.values()] == [["dri/card1", "dri/renderD128"]] * count
+
+
+def test_one_node_with_a_limit_is_shared_by_the_devices_of_all_functions(host: Host) -> None:
+    host.add("manager", OTHER)
+    manager = {"path": "/dev/manager", "limit": 64}
+
+    assert host.devices(manager, {"path": RENDERS}, vendor="8086") == {GPU: ["manager", "dri/renderD128"]}
+    assert host.devices(manager, vendor="1002") == {OTHER: ["manager"]}
+    assert host.devices(manager, vendor="8086") == {}
+
+
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
@@ -127,6 +167,8 @@ def test_a_filter_leaves_no_device_of_nodes_that_belong_to_no_function(host: Hos
     assert host.devices({"path": "/dev/ttyUSB*"}, vendor="8086") == {}
 
 
+LIMITS = ((2, 1), (1, 2), (2, 2), (3, 2))
+
 Layout = Sequence[tuple[str, str, int | None]]
 """Nodes: the word of their name, their number and their function."""
 
@@ -153,7 +195,9 @@ def test_no_device_has_nodes_of_two_functions(nodes: Layout, vendors: Sequence[s
         for function, vendor in enumerate(vendors):
             host.bind(f"0000:0{function}:00.0", vendor * 4)
         parts = ({"path": "/dev/card*"}, {"path": "/dev/render*"})
+        limited = [tuple({**part, "limit": limit} for part, limit in zip(parts, pair, strict=True)) for pair in LIMITS]
 
+        of_limits = [nodes for paths in limited for nodes in host.devices(*paths).values()]
         found = list(host.devices(*parts).values())
         of_a = list(host.devices(*parts, vendor="aaaa").values())
 
@@ -173,5 +217,5 @@ def test_no_device_has_nodes_of_two_functions(nodes: Layout, vendors: Sequence[s
             if function is not None and vendors[function] == "a"
             for pair in made
         )
-    for device in found:
+    for device in (*found, *of_limits):
         assert len({owners[name] for name in device} - {None}) <= 1

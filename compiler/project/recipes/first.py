@@ -6,7 +6,7 @@ import msgspec
 
 from compiler import API_VERSION, errors, wording
 from compiler.formats.canonical import scalar
-from compiler.migrate import kernel_modules
+from compiler.migrate import translation
 
 _IMAGE = "registry.example.com/{}/{}:{}"
 """A place for an image that nobody has named: no registry has this name."""
@@ -134,7 +134,7 @@ def _images(given: Answers) -> Iterator[str]:
         if name == "modules":
             yield "    # An image for each kernel, which holds /opt/lib/modules/<kernel> and `cp`."
         yield f"    {name}:"
-        for part, value in kernel_modules.parts(reference).items():
+        for part, value in translation.image_parts(reference).items():
             yield f"      {part}: {scalar(value)}"
 
 

@@ -193,3 +193,23 @@ def test_a_node_to_which_no_driver_would_come_is_not_missed(quiet: snapshot.Node
 
 def test_a_policy_without_mappings_is_for_every_kernel() -> None:
     assert uncovered(policy(), node("a", "4.19")) == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "argument", "found"),
+    [
+        ("weird", "${kernel.x}", ["reference-absent"]),
+        ("weird", "${kernel.full}", []),
+        ("6.6-rc1", "${kernel.z}", []),
+        (OE2403, "${kernel.x}", []),
+    ],
+)
+def test_a_program_names_the_numbers_of_a_kernel_that_has_some(kernel: str, argument: str, found: list[str]) -> None:
+    program = {"name": "p", "per": "pool", "pod": {"containers": [{"name": "p", "image": "p", "args": [argument]}]}}
+    image = {"repository": "r.example", "image": "p", "version": "1-${KERNEL_FULL_VERSION}"}
+    recipe = builders.recipe("net", programs=[program], images={"p": image})
+    item = builders.device_policy("lab", recipe, kernelMappings=[{"name": "own", "regexp": "."}])
+    view, _ = builders.view([item], [builders.node("n", machine=builders.profile(kernel_version=kernel))])
+    (division,) = view.divisions
+
+    assert builders.codes(list(checks.unread(division))) == found

@@ -393,3 +393,80 @@ def test_a_resource_that_the_kubelet_takes_from_no_plugin_is_not_offered(name: s
         "invalid-value",
         f"Kubernetes takes no resource '{name}' from a device plugin.",
     )
+
+
+PCI = {"pci": [{"kind": "a", "vendor": "19e5", "devices": ["0001"]}]}
+
+
+@pytest.mark.parametrize(
+    ("extended", "found"),
+    [
+        ({"example.com/a": "4"}, []),
+        ({"example.com/a": "4Gi"}, []),
+        ({"example.com/a": "@cpu.security.sgx.epc"}, []),
+        ({"example.com/a": "many"}, ["invalid-value"]),
+        ({"example.com/a": "-4"}, ["invalid-value"]),
+        ({"example.com/a": "1.5"}, ["invalid-value"]),
+        ({"example.com/a": "@cpu"}, ["invalid-value"]),
+        ({"abc": "4"}, ["invalid-value"]),
+        ({"kubernetes.io/a": "4"}, ["resource-class"]),
+        ({"a.kubernetes.io/a": "4"}, ["resource-class"]),
+        ({"requests.example.com/a": "4"}, ["resource-class"]),
+        ({"example.com/net": "4"}, ["duplicate-name"]),
+    ],
+)
+def test_what_nfd_counts_is_a_number_of_a_resource_of_its_own(extended: dict[str, str], found: list[str]) -> None:
+    assert codes(recipe(match={**PCI, "extended": extended})) == found
+
+
+def test_a_program_may_offer_a_glob_around_what_nfd_counts() -> None:
+    assert codes(recipe({"offers": ["example.com/*"]}, match={**PCI, "extended": {"example.com/a": "4"}})) == []
+
+
+def test_a_device_plugin_offers_nothing_that_nfd_counts() -> None:
+    plugin = {"resources": [{"name": "example.com/a", "class": "token", "count": 4}]}
+
+    assert "duplicate-name" in codes(recipe(match={**PCI, "extended": {"example.com/a": "4"}}, devicePlugin=plugin))
+
+
+@pytest.mark.parametrize("name", ["kubernetes.io/a", "a.kubernetes.io/*", "requests.example.com/a"])
+def test_a_program_offers_no_resource_of_kubernetes(name: str) -> None:
+    assert codes(recipe({"offers": [name]})) == ["invalid-value"]
+
+
+EACH = {"each": "${values.map}", "text": "${value}"}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"all.conf": "4", "${key}.conf": EACH},
+        {"${key}.conf": EACH, "all.conf": "4"},
+        {"same.conf": EACH},
+        {"all.conf": {"json": {"a": 1}}, "${key}.conf": EACH},
+        {"${key}.conf": EACH, "${values.name}.conf": {"text": "b"}},
+    ],
+)
+def test_no_file_takes_the_place_of_another(files: dict[str, Any]) -> None:
+    given = {"values": {"map": {"all": "X", "b": "Y"}, "name": "all"}}
+    others = {"values": {"map": {"c": "X"}, "name": "d"}}
+
+    [found] = judged(recipe({"files": {"config": files}}), given)
+
+    assert found.code == "duplicate-name"
+    assert judged(recipe({"files": {"config": files}}), others) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "is_sound"),
+    [
+        ({"${values.name}": "1"}, False),
+        ({"a": [{"b-${values.name}": "1"}]}, False),
+        ({"${": "1"}, False),
+        ({"$${HOME}": "${values.name}"}, True),
+    ],
+)
+def test_no_reference_stands_in_a_key_of_json(content: dict[str, Any], is_sound: bool) -> None:
+    found = judged(recipe({"files": {"config": {"a.json": {"json": content}}}}), {})
+
+    assert [each.code for each in found] == ([] if is_sound else ["reference-syntax"])

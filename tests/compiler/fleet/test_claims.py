@@ -71,6 +71,25 @@ def test_a_resource_is_offered_once_and_so_is_each_profile() -> None:
     assert met({"devicePlugin": plugin("x.com/a-fast")}, {"devicePlugin": with_profile}) == "Both offer 'x.com/a-fast'."
 
 
+def counting(**extended: str) -> dict[str, Any]:
+    return {
+        "match": {
+            "pci": [{"kind": "a", "vendor": "19e5"}],
+            "extended": {f"x.com/{one}": extended[one] for one in extended},
+        }
+    }
+
+
+def test_what_nfd_counts_for_two_recipes_is_one_resource() -> None:
+    program = {"name": "p", "offers": ["x.com/*"], "pod": {"containers": [{"name": "p", "image": "p"}]}}
+    offering = {"programs": [program], "images": {"p": {"repository": "r.example", "image": "p", "version": "1"}}}
+
+    assert met(counting(a="4"), counting(a="5")) == "Both offer 'x.com/a'."
+    assert met(counting(a="4"), counting(b="4")) is None
+    assert met(counting(a="4"), {"devicePlugin": plugin("x.com/a")}) == "Both offer 'x.com/a'."
+    assert met(counting(a="4"), offering) == "Both offer 'x.com/a'."
+
+
 @pytest.mark.parametrize(
     ("path", "is_met"), [("/opt/a", True), ("/opt/a/b", True), ("/opt/ab", False), ("/opt/b", False)]
 )
