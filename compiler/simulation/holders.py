@@ -13,7 +13,7 @@ Object = Mapping[str, Any]
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod of a node that asks for extended resources."""
+    """A pod of a node that asks for extended resources or by ResourceClaims."""
 
     name: str
     """With its namespace."""
@@ -21,6 +21,8 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     budgets: tuple[int, ...]
     """By their numbers in the snapshot."""
     grace_s: float
+    claims: bool
+    """True for a pod with a ResourceClaim, of which the snapshot does not tell whose device it is."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +30,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     budgets: tuple[Budget, ...]
     by_node: Mapping[str, tuple[Holder, ...]]
-    has_claims: bool
-    """True where a pod asks by a ResourceClaim, of which the snapshot does not tell whose device it is."""
+
+    @property
+    def has_claims(self) -> bool:
+        """True where a pod asks by a ResourceClaim."""
+        return any(holder.claims for own in self.by_node.values() for holder in own)
 
     def holding(self, node: str, resources: Collection[str]) -> Iterator[Holder]:
-        """Yield the pods of a node that ask for one of these resources."""
-        return (holder for holder in self.by_node.get(node, ()) if not holder.resources.isdisjoint(resources))
+        """Yield the pods of a node that ask for one of these resources, or for any by a ResourceClaim."""
+        own = self.by_node.get(node, ())
+        return (holder for holder in own if holder.claims or not holder.resources.isdisjoint(resources))
 
 
 def read(data: Any) -> Snapshot:
@@ -58,17 +64,14 @@ def _snapshot(pods: Iterable[Object], budgets: Iterable[Object]) -> Snapshot:
         if selector is not None:  # None selects no pod, and {} each one of the namespace (policy/v1).
             selecting.setdefault(namespace, []).append((number, _term(selector)))
     by_node: dict[str, list[Holder]] = {}
-    has_claims = False
     for pod in pods:
         node, phase = pod["spec"].get("nodeName"), (pod.get("status") or {}).get("phase")
         if not node or phase in ("Succeeded", "Failed"):
             continue
-        has_claims |= bool(pod["spec"].get("resourceClaims"))
-        if resources := _resources(pod["spec"]):
+        resources = _resources(pod["spec"])
+        if resources or pod["spec"].get("resourceClaims"):
             by_node.setdefault(node, []).append(_holder(pod, resources, selecting))
-    return Snapshot(
-        budgets=tuple(known), by_node={node: tuple(own) for node, own in by_node.items()}, has_claims=has_claims
-    )
+    return Snapshot(budgets=tuple(known), by_node={node: tuple(own) for node, own in by_node.items()})
 
 
 def _holder(
@@ -83,6 +86,7 @@ def _holder(
         resources=resources,
         budgets=tuple(number for number, term in own if selectors.term_matches(term, label)),
         grace_s=DEFAULT_GRACE_S if grace_s is None else max(0.0, float(grace_s)),
+        claims=bool(pod["spec"].get("resourceClaims")),
     )
 
 

@@ -160,7 +160,7 @@ def assumptions(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
             f" is ready in {_spread(known.returns)}, and pods end at any time within their grace"
         )
         if basis.has_claims:
-            yield "pods that ask by a ResourceClaim are left out, as the snapshot does not tell for which device"
+            yield "pods that ask by a ResourceClaim are taken to hold a device: the snapshot does not tell whose"
     elif any(forecast.guessed for forecast in forecasts):
         ends = "as long as installers measured" if known.drain else f"within {durations.DEFAULT_GRACE_S} s"
         yield (

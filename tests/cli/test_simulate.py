@@ -297,11 +297,13 @@ def test_two_commits_are_compared_as_well_as_the_working_tree(half: Path) -> Non
     assert answer(half)["clusters"] == []
 
 
-def test_pods_with_claims_are_told_to_be_left_out(half: Path) -> None:
-    name = pods(half, swapping(half)[0])
+def test_pods_with_claims_are_taken_to_hold_a_device(half: Path) -> None:
+    name = pods(half, swapping(half)[0], resource="example.com/other")
+    assert cluster(half, "--pods", name)["evictions"]["most"] == 0
     snapshot = json.loads((half / name).read_text())
     assert not any("ResourceClaim" in line for line in answer(half, "--pods", name)["taken"])
     snapshot["items"][0]["spec"]["resourceClaims"] = [{"name": "hpre", "resourceClaimName": "hpre"}]
     (half / name).write_text(json.dumps(snapshot))
 
     assert any("ResourceClaim" in line for line in answer(half, "--pods", name)["taken"])
+    assert cluster(half, "--pods", name)["evictions"]["most"] == 1
