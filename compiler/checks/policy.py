@@ -116,6 +116,14 @@ def waiting(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -
                 notes=("One pod for all pools waits for the modules that spec.driver has.",),
                 hint="Write per: pool at the program in the recipe, or the same for all pools.",
             )
+    if kernels.is_named(driver.images[driver.installer]):
+        yield Diagnostic(
+            span=policy.source.span("spec", "recipe"),
+            message=f"Program '{program.name}' waits for the driver of policy '{policy.name}' by the image of its "
+            "installer, which is named after the kernel.",
+            notes=("One pod for all pools has one image.",),
+            hint="Write per: pool at the program in the recipe, or name the installer's image without the kernel.",
+        )
 
 
 def _facts(policy: definitions.Policy, mapping: definitions.KernelMapping) -> Iterator[str]:

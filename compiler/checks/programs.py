@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 from compiler import keywords, wording
@@ -16,6 +17,8 @@ from compiler.read import device_policy
 from compiler.schema import judge, phrases, recipe_schema
 
 Data = Mapping[str, Any]
+_Given = Mapping[str, Mapping[str, Any]]
+"""The values of a recipe's parameters, for each program that a policy has."""
 _PROGRAMS: documents.Path = ("spec", "programs")
 
 shared_rule("reference-absent", "error", "What a reference stands for has a value wherever its place needs one.")
@@ -529,32 +532,30 @@ def _refusal(source: documents.Document, refusal: frame.Refusal, *notes: str) ->
 def filled(
     source: documents.Document,
     schema: phrases.Schema,
-    values: Iterable[Mapping[str, Any]],
-    kubelet: str = _KUBELET,
+    spec: Data = MappingProxyType({}),
     note: str = "",
 ) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the pods of a recipe with these values of its parameters; `note` names the policy."""
-    notes = (note,) if note else ()
-    done: list[Mapping[str, Any]] = []
-    for given in values:
-        if given not in done:
-            done.append(given)
-            yield from _offered_twice(source, given, notes)
-            for path, program in lists.items(("spec",), source.data["spec"], "programs"):
-                yield from _with_values(source, schema, (path, program), given, (kubelet, notes))
+    """Yield the mistakes in the pods of a recipe with the values of a policy's spec, or with its defaults."""
+    notes, kubelet = (note,) if note else (), spec.get("kubeletDir", _KUBELET)
+    done: list[tuple[str, Mapping[str, Any]]] = []
+    for given in _variants(spec, source):
+        own = [pair for pair in given.items() if pair not in done]
+        done += own
+        yield from _offered_twice(source, given, notes) if own else ()
+        for path, program in lists.items(("spec",), source.data["spec"], "programs"):
+            if program["name"] in dict(own):
+                yield from _with_values(source, schema, (path, program), given[program["name"]], (kubelet, notes))
 
 
-def _offered_twice(
-    source: documents.Document, given: Mapping[str, Any], notes: tuple[str, ...]
-) -> Iterator[Diagnostic]:
+def _offered_twice(source: documents.Document, given: _Given, notes: tuple[str, ...]) -> Iterator[Diagnostic]:
     """A resource is offered by one program of a recipe, or by its device plugin, or counted by NFD."""
     spec = source.data["spec"]
     counted = spec["match"].get("extended", ())
     seen = [(one["name"], "the device plugin") for one in spec.get("devicePlugin", {}).get("resources", ())]
-    scope = {f"values.{name}": value for name, value in given.items()}
     for path, program in lists.items(("spec",), spec, "programs"):
         own = []
-        runs = references.holds(program.get("when", True), scope)
+        scope = {f"values.{name}": value for name, value in given.get(program["name"], {}).items()}
+        runs = program["name"] in given and references.holds(program.get("when", True), scope)
         for index, text in enumerate(program.get("offers", ()) if runs else ()):
             name = references.text(text, scope)
             if name is references.ABSENT:
@@ -791,7 +792,7 @@ def of_policy(document: documents.Document, recipe: documents.Document, schema: 
     name = document.data["metadata"]["name"]
     note = f"This is so with the values of policy '{name}'."
     kubelet = spec.get("kubeletDir", _KUBELET)
-    yield from filled(recipe, schema, _variants(spec, recipe), kubelet, note)
+    yield from filled(recipe, schema, spec, note)
     yield from claimed(document, recipe)
     if kubelet != _KUBELET:
         yield from _given(recipe, kubelet)
@@ -814,10 +815,9 @@ def claimed(document: documents.Document, recipe: documents.Document) -> Iterato
     stated = spec.get("driver", {}).get("moduleParameters", {})
     given = {f"path:/sys/module/{one}/parameters/{name}": (one, name) for one in stated for name in stated[one]}
     for program in recipe.data["spec"].get("programs", ()) if given else ():
-        scopes = [{f"values.{name}": value for name, value in own.items()} for own in _variants(spec, recipe)]
-        scopes = scopes if program.get("per") == "pool" else scopes[:1]
-        is_enabled = spec.get("programs", {}).get(program["name"], {}).get("enabled", True)
-        running = [scope for scope in scopes if is_enabled and references.holds(program.get("when", True), scope)]
+        every = (own[program["name"]] for own in _variants(spec, recipe) if program["name"] in own)
+        scopes = [{f"values.{name}": value for name, value in own.items()} for own in every]
+        running = [scope for scope in scopes if references.holds(program.get("when", True), scope)]
         own = {claim for scope in running for claim in references.listed(program.get("claims", ()), scope)}
         for claim in sorted(own & given.keys()):
             module, name = given[claim]
@@ -830,13 +830,16 @@ def claimed(document: documents.Document, recipe: documents.Document) -> Iterato
             )
 
 
-def _variants(spec: Data, recipe: documents.Document) -> Iterator[Mapping[str, Any]]:
-    """Yield the values that nodes of a policy may have: its own, and with those of mappings, waves and groups."""
+def _variants(spec: Data, recipe: documents.Document) -> Iterator[_Given]:
+    """Yield the values that programs have together, for each mapping with each group; a policy may do without some."""
     base = device_policy.values(recipe, spec.get("values", {}))
-    rollout = spec.get("rollout", {})
+    stated, rollout = spec.get("programs", {}), spec.get("rollout", {})
+    every = recipe.data["spec"].get("programs", ())
+    kept = [one for one in every if stated.get(one["name"], {}).get("enabled", True)]
     groups: Sequence[Data] = [{}, *rollout.get("waves", ()), *rollout.get("frozen", ())]
-    for mapping, group in product([{}, *spec.get("kernelMappings", ())], groups):
-        yield {**base, **mapping.get("values", {}), **group.get("values", {})}
+    for mapping, group in product(spec.get("kernelMappings") or [{}], groups):
+        layered = {**base, **mapping.get("values", {}), **group.get("values", {})}
+        yield {one["name"]: layered if one.get("per") == "pool" else base for one in kept}
 
 
 @rule("admission-expression", "error")

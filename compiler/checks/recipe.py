@@ -75,7 +75,7 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     if not faults and is_filled:
         yield from exclusive(source)
         yield from _filled(source, schema, {}, fleet.filled(source, {}, complete))
-        yield from programs.filled(source, schema, [device_policy.values(source, {})])
+        yield from programs.filled(source, schema)
 
 
 @rule("recipe-name", "error")

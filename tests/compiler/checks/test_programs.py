@@ -188,6 +188,49 @@ def test_a_value_of_a_wave_is_judged_too() -> None:
     assert codes(recipe(pod=pod), {"rollout": {"waves": [wave]}}) == ["privilege-refused"]
 
 
+@pytest.mark.parametrize(
+    ("program", "policy", "is_told"),
+    [
+        ({}, {"values": {"name": "/etc/ssh"}}, True),
+        ({}, {"values": {"name": "/etc/ssh"}, "programs": {"plugin": {"enabled": False}}}, False),
+        ({}, {"values": {"name": "/opt/v"}, "rollout": {"waves": [{"name": "a", "percent": 5}]}}, False),
+        (
+            {},
+            {
+                "values": {"name": "/etc/ssh"},
+                "kernelMappings": [{"name": "every", "regexp": ".", "values": {"name": "/opt/v"}}],
+            },
+            False,
+        ),
+    ],
+)
+def test_a_program_is_judged_with_the_values_that_its_pods_have(
+    program: dict[str, Any], policy: dict[str, Any], is_told: bool
+) -> None:
+    pod = {**container(), **mounted("${values.name}")}
+    pod["volumes"][0]["when"] = "${values.name}"
+
+    assert ("privilege-refused" in codes(recipe(program, pod=pod), policy)) == is_told
+
+
+@pytest.mark.parametrize(
+    ("per", "version", "is_told"),
+    [("policy", "1-${KERNEL_FULL_VERSION}", True), ("policy", "1", False), ("pool", "1-${KERNEL_FULL_VERSION}", False)],
+)
+def test_a_program_once_a_policy_waits_by_an_image_of_all_kernels(per: str, version: str, *, is_told: bool) -> None:
+    images = {
+        "plugin": {"repository": "r.example/net", "image": "plugin", "version": "1"},
+        "installer": {"repository": "r.example/kae", "image": "installer", "version": version},
+    }
+    driver = {"image": "installer", "modules": [{"name": "net"}]}
+    kernels = {"kernels": ["6.6.0-1.aarch64"]} if "$" in version else {}
+    policy = {"kernelMappings": [{"name": "every", "regexp": ".", **kernels}]}
+
+    found = codes(recipe({"per": per, "after": "driver"}, driver=driver, images=images), policy)
+
+    assert ("driver-differs" in found) == is_told
+
+
 def test_a_program_once_a_policy_takes_nothing_of_a_wave() -> None:
     wave = {"name": "canary", "percent": 5, "values": {"level": 2}, "images": {"plugin": {"version": "2"}}}
 
