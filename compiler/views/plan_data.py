@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import diagnostic_formats
-from compiler.planning import image_matrix, loaded, plan
+from compiler.planning import image_matrix, loaded, plan, pools
 from compiler.views import gaps
 
 _CHUNK = 5_000
@@ -123,7 +123,7 @@ def _parts(view: plan.RecipePlan) -> dict[str, Any]:
             {
                 "policy": division.policy.name,
                 "pool": pool.name,
-                **({"driver": pool.image} if view.recipe.builtin else {"images": dict(pool.images)}),
+                **({"driver": pool.image} if view.recipe.builtin else {"images": _of_part(division, pool)}),
                 "state": pool.driver.state,
                 "nodes": counts[division.policy.name, pool.name].total(),
             }
@@ -134,12 +134,7 @@ def _parts(view: plan.RecipePlan) -> dict[str, Any]:
             {
                 "policy": division.policy.name,
                 "pool": part.name,
-                "images": {
-                    name: image
-                    for made in division.deployments
-                    if made.part and made.part.name == part.name
-                    for name, image in made.images
-                },
+                "images": _of_part(division, part),
                 "nodes": sum(len(one.nodes) for one in view.decisions if one.division is division and one.part == part),
             }
             for division in view.divisions
@@ -161,6 +156,13 @@ def _node(decision: plan.Decision) -> dict[str, Any]:
         "resources": dict(decision.resources),
         "reasons": reasons(decision),
     }
+
+
+def _of_part(division: pools.Division, part: pools.Part) -> dict[str, str]:
+    """Return the images of a pool by their names in the recipe, those of programs too."""
+    made = (one for one in division.deployments if one.part and one.part.name == part.name)
+    own = part.images if isinstance(part, pools.Pool) else ()
+    return {**dict(own), **{name: image for one in made for name, image in one.images}}
 
 
 def _programs(decision: plan.Decision) -> Iterator[tuple[str, str]]:

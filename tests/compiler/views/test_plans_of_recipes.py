@@ -92,6 +92,21 @@ def test_lines_of_json_name_the_recipe() -> None:
     ]
 
 
+def test_a_pool_has_the_images_of_its_driver_and_of_its_programs() -> None:
+    program = {"name": "agent", "per": "pool", "pod": {"containers": [{"name": "a", "image": "agent"}]}}
+    images = {**builders.IMAGES, "agent": {"repository": "r.example", "image": "agent", "version": "2"}}
+    driver = {"image": "installer", "modules": [{"name": "net"}]}
+    recipe = builders.recipe("net", match={"all": {}}, images=images, driver=driver, programs=[program])
+
+    shown = builders.view([builders.device_policy("lab", recipe)], NODES)[0]
+
+    (pool,) = stacks(shown)["net"]["pools"]
+    assert pool["images"] == {
+        "installer": "registry.example.com/drivers/installer:1.0",
+        "agent": "r.example/agent:2",
+    }
+
+
 def test_a_plan_is_restricted_to_recipes() -> None:
     shown = selection.restricted(view(), selection.Selection(recipes=frozenset({"onload"})))
 
