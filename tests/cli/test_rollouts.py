@@ -16,6 +16,8 @@ from tests import in_process, project
 from tests.documentation import pages
 from tests.documentation.shell import ROLLOUT, copy_of_the_fleet, run
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/rollouts.md"
 README = ROOT / "README.md"

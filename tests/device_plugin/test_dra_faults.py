@@ -6,6 +6,8 @@ from device_plugin.dra import claims
 from tests import effort
 from tests.device_plugin import dra_faults
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ from runtime import errors, files
 from tests import effort
 from tests.device_plugin import faults
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def rig(short_path: Path) -> faults.Rig:

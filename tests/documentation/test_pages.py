@@ -125,6 +125,7 @@ def test_the_policy_reference_is_what_the_models_say() -> None:
     assert text_of(reference.REFERENCE) == reference.policy_reference(), "run `make docs`"
 
 
+@pytest.mark.long
 def test_the_catalogue_is_what_the_shipped_recipes_say_and_make() -> None:
     assert text_of(catalogue.PAGE) == catalogue.text(), "run `make docs`"
     assert {*catalogue.TRIED} == {*package_data.recipes()}

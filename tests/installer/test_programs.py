@@ -11,6 +11,8 @@ from tests.installer import homes, incidents, layouts, machines, podresources, s
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
+pytestmark = pytest.mark.long
+
 NODE, NAMESPACE = "node-1", "kae-operator"
 LABEL = {"device.openfuyao.com/after": "onload-driver"}
 PROGRAMS = stacks.ONLOAD | {"programs": "device.openfuyao.com/after=onload-driver"}

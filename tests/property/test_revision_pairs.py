@@ -11,6 +11,8 @@ from compiler.views.diff import data
 from tests.property import daemonset_controller as controller
 from tests.property.revision_pairs import trial
 
+pytestmark = pytest.mark.long
+
 
 # Odd seeds have a recipe with vendors' programs.
 @pytest.mark.parametrize("seed", [12, 15, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 13))])

@@ -6,6 +6,8 @@ from compiler.changes import supply
 from tests import effort
 from tests.property.supply import trial
 
+pytestmark = pytest.mark.long
+
 SEEDS = effort.examples(gate=6, long=300)
 
 

@@ -8,6 +8,8 @@ from compiler.changes import acceptance
 from tests import effort
 from tests.property.walk import edits, steps
 
+pytestmark = pytest.mark.long
+
 KINDS = ("KAEPolicies", "DevicePolicies")
 
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import builders
 
 MATCH: dict[str, Any] = {"features": [{"feature": "cpu.cpuid", "matchExpressions": {"VENDOR": {"op": "Exists"}}}]}
@@ -212,6 +214,7 @@ def test_all_parts_of_a_match_hold_and_of_the_alternatives_one() -> None:
     assert len(rules[2]["matchFeatures"]) == 1
 
 
+@pytest.mark.long
 def test_the_wait_ends_once_no_change_is_announced_and_all_modules_are_loaded(tmp_path: Path) -> None:
     def waits(changing: Path, blocked: Path, *modules: str) -> bool:
         command = [*pod(made({"after": "driver"}, **DRIVER))["spec"]["initContainers"][0]["command"][:4]]

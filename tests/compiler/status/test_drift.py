@@ -104,6 +104,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @hypothesis.settings(max_examples=effort.examples(gate=16, long=100))
 @hypothesis.given(st.dictionaries(st.sampled_from("abc"), JSON))
 def test_an_object_never_differs_from_itself(data: dict[str, Any]) -> None:
