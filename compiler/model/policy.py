@@ -215,7 +215,7 @@ class Pace(Model):
     maxParallel: Annotated[int, Field(ge=1, le=1000)] = 1
     """Hosts of the policy that may swap their driver at a time, over all its pools."""
     maxUnavailable: base.IntOrPercent = "10%"
-    """Pods of each DaemonSet that may be replaced at a time."""
+    """Pods of each DaemonSet of driver installers that may be replaced at a time."""
     minReadySeconds: Annotated[int, Field(ge=0, le=3600)] = 30
     """How long a new pod stays Ready before it counts as available."""
 

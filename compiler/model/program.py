@@ -531,7 +531,7 @@ class Program(Model):
     name: ProgramName
     """Its name; objects are named RECIPE-NAME-POLICY."""
     per: Literal["policy", "pool"] = "policy"
-    """pool: waves, frozen groups and mappings may change its images and its values."""
+    """pool: waves, frozen groups and mappings may change its images and its values; with policy none of them can."""
     when: Condition = None
     """Only where this holds."""
     architectures: (

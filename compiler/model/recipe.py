@@ -344,7 +344,7 @@ class Parameters(Model):
     """The schema of each parameter, with these keywords: type, enum, pattern, minLength, maxLength, minimum, maximum,
     items with maxItems, properties with required, additionalProperties with maxProperties, default, description."""
     required: tuple[ParameterName, ...] = ()
-    """Parameters that every policy gives."""
+    """Parameters that every policy gives; a default does not count as given."""
 
 
 class RecipeImage(Model):
