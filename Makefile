@@ -86,7 +86,7 @@ test-cluster: $(CODE) ## Run the tests that need root: real kubelet, API server,
 	$(BIN)/python -m pytest tests/cluster tests/host tests/images \
 		$(addprefix --ignore ,$(GITOPS) $(ALONE) $(LOOP))
 	KAE_CLUSTER_RUNTIME=containerd-2 $(BIN)/python -m pytest tests/cluster/test_device_plugin_containers.py \
-		tests/cluster/test_dra.py
+		tests/cluster/test_dra.py tests/cluster/test_dra_handover.py
 
 .PHONY: test-gitops
 test-gitops: $(CODE) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
