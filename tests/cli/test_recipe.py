@@ -188,6 +188,7 @@ spec:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_recipe_compiles_with_every_value_and_so_does_its_example(fleet: Path, name: str) -> None:
     in_process.kae(fleet, "recipe", "add", name)

@@ -13,6 +13,8 @@ from compiler import release
 from tests import in_process, revisions
 from tests.images import inputs
 
+pytestmark = pytest.mark.long
+
 REGISTRY = "registry.example.com/kae"
 DIGESTS = {name: f"sha256:{number:064x}" for number, name in enumerate(release.DIGESTS, 1)}
 

@@ -15,6 +15,8 @@ from tests.installer.incidents import Crew
 from tests.installer.machines import Machine
 from tests.kube.apiserver import ApiServer
 
+pytestmark = pytest.mark.long
+
 BASE = kae.BASE_MODULES
 HPRE, SEC, ZIP = (settings.kind(name).module for name in ("hpre", "sec", "zip"))
 BACK = "The host is back in its previous state."

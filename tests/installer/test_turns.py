@@ -12,6 +12,8 @@ from tests.installer.machines import Machine
 from tests.installer.settings import Boot
 from tests.kube.apiserver import ApiServer
 
+pytestmark = pytest.mark.long
+
 HPRE = "hisi_hpre-0"
 POD = "shop/checkout"
 

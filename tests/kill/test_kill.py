@@ -14,6 +14,8 @@ import pytest
 from compiler.output import scan, tree, write
 from tests import project
 
+pytestmark = pytest.mark.long
+
 OLD = tree.Tree.of(
     "east",
     {f"part-{number % 7}/object-{number:02}.yaml": f"number: {number}\n" * 40 for number in range(21)},

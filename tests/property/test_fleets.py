@@ -12,6 +12,8 @@ from tests.property import campaign
 from tests.property.fleets import fleet as fleets
 from tests.property.fleets import trial
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.seeded
 @pytest.mark.parametrize("tried", [trial.of_kae, trial.of_recipes], ids=["kae", "recipes"])

@@ -10,6 +10,8 @@ from tests import effort
 from tests.property import campaign
 from tests.property.hostile import acts, trees
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.seeded
 @pytest.mark.parametrize("seed", range(5, 5 + effort.examples(gate=3, long=20)))  # `make hostile` goes further

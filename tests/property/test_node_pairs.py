@@ -7,6 +7,8 @@ import pytest
 from compiler.changes import effects
 from tests.property.node_pairs import comings, trial
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("seed", [10, 15, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 40))])
 def test_what_is_said_of_a_driver_is_what_happens_to_it(tmp_path: Path, seed: int) -> None:
