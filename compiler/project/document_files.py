@@ -293,8 +293,13 @@ def _misnamed(name: str, sort: str, head: bytes) -> list[diagnostics.Diagnostic]
 
 def _head(place: Path) -> bytes:
     """Return the first bytes of a file of the disk; none of one that cannot be read, as it does not have to be."""
-    with contextlib.suppress(OSError), place.open("rb") as file:
-        return file.read(_MOST_BYTES)
+    with contextlib.suppress(OSError):
+        # Of what a system makes, some wait for more to come, such as /proc/kmsg.
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, _MOST_BYTES)
+        finally:
+            os.close(descriptor)
     return b""
 
 

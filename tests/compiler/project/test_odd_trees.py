@@ -213,3 +213,10 @@ def test_a_cluster_with_the_name_of_a_folder_of_people_is_an_error_in_a_commit_t
     assert [earlier["side"], now["side"]] == ["from", "to"]
     assert [error["code"] for error in now["errors"]] == ["project-settings"]
     assert earlier["errors"] == now["errors"]
+
+
+def test_a_file_that_waits_for_more_is_not_waited_for(tmp_path: Path) -> None:
+    # As /proc/kmsg, where the folders of a project lead to all of a system.
+    os.mkfifo(tmp_path / "waits")
+
+    assert document_files._head(tmp_path / "waits") == b""
