@@ -139,24 +139,26 @@ def _is_written(tokens: Sequence[_Token]) -> bool:
         return len(branches) == 2 and all(map(_is_written, branches))
     if len(found := _parts(tokens, "+")) > 1:
         return all(map(_is_written, found))
-    if not tokens or tokens[-1].text not in _CLOSE:
+    # The bracket that the last token closes, and what it is of.
+    last = next((index for index in range(len(tokens)) if _ends(tokens, index)), None)
+    if last is None:
         return False
-    begin = next(index for index in range(len(tokens)) if tokens[index].text in _OPEN)
-    if len(_parts(tokens[begin + 1 :], "")[0]) + begin + 2 == len(tokens):  # One pair of brackets, up to the end.
-        inner, head = tokens[begin + 1 : -1], [token.text for token in tokens[:begin]]
-        if tokens[begin].text == "{":
-            return not head or head[0] == "Object"
-        if not head:
-            return all(map(_is_written, _parts(inner, ","))) or (tokens[begin].text == "[" and not inner)
-    last = next(index for index in reversed(range(len(tokens))) if _ends(tokens, index))
-    arguments = _parts(tokens[last + 1 :], ",")
-    is_map = [token.text for token in tokens[max(0, last - 2) : last]] == [".", "map"]
-    return is_map and len(arguments) > 1 and _is_written(arguments[-1])
+    opener, head, inner = tokens[last].text, [token.text for token in tokens[:last]], tokens[last + 1 : -1]
+    if opener == "{":
+        return not head or (head[0] == "Object" and not {*head} & {*_OPEN})
+    parts = _parts(inner, ",")
+    if head:
+        return head[-2:] == [".", "map"] and len(parts) > 1 and _is_written(parts[-1])
+    return all(map(_is_written, parts)) or (opener == "[" and not inner)
 
 
 def _ends(tokens: Sequence[_Token], index: int) -> bool:
     """Return whether the bracket at a token is closed by the last token."""
-    return tokens[index].text in _OPEN and len(_parts(tokens[index + 1 :], "")[0]) == len(tokens) - index - 2
+    return (
+        tokens[-1].text in _CLOSE
+        and tokens[index].text in _OPEN
+        and len(_parts(tokens[index + 1 :], "")[0]) == len(tokens) - index - 2
+    )
 
 
 def _parts(tokens: Sequence[_Token], sign: str, *, opener: str = "") -> list[Sequence[_Token]]:

@@ -8,7 +8,7 @@ import msgspec
 from compiler.fleet import definitions, pods
 from compiler.formats import references
 from compiler.planning import images, kernels, plan, pools
-from compiler.rendering import ir, node_programs
+from compiler.rendering import ir, node_programs, privileges
 
 Data = Mapping[str, Any]
 
@@ -80,7 +80,7 @@ def deployed(one: plan.RecipePlan, program: str) -> list[Deployed]:
 def asks_for_more(stated: Data) -> bool:
     """Return whether the pod of a program is one that OpenShift's `restricted-v2` does not admit."""
     pod = stated["pod"]
-    containers = (*pod.get("initContainers", ()), *pod["containers"])
+    containers = privileges.containers(pod)
     contexts = [holder.get("securityContext", {}) for holder in (pod, *containers)]
     return (
         stated.get("after") == "driver"  # The container that waits is root, and reads paths of the node.
@@ -244,7 +244,7 @@ def _container(data: Data, of_images: Mapping[str, str], program: definitions.Pr
     security = dict(data.get("securityContext", {}))
     added = security.get("capabilities", {}).get("add", ())
     # The API server refuses a container that may not gain rights and has all of them (`validateSecurityContext`).
-    if not security.get("privileged") and "SYS_ADMIN" not in added and "CAP_SYS_ADMIN" not in added:
+    if not security.get("privileged") and "SYS_ADMIN" not in added:
         security.setdefault("allowPrivilegeEscalation", False)
     stated = data.get("resources", {})
     given = program.resources.get(data["name"]) or pods.Resources(**stated)

@@ -55,6 +55,10 @@ def faults(text: str, *, sets: bool = True) -> list[str]:
         "variables.whole",
         "Object{spec: Object.spec{volumes: [variables.volume]}}",
         "((",
+        ")",
+        "Object{}}",
+        "Object.spec(object){}",
+        "{}[0]{}",
     ],
 )
 def test_an_expression_sets_nothing_but_what_is_listed(text: str) -> None:
