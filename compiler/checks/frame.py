@@ -8,6 +8,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.checks import host_paths
+from compiler.diagnostics import Diagnostic
 from compiler.formats import documents, globs
 
 Data = Mapping[str, Any]
@@ -56,6 +57,14 @@ def of_pod(pod: Data, kubelet: str) -> Iterator[Refusal]:
         if label.get("type") == "spc_t":
             at = (*path, "securityContext", "seLinuxOptions", "type")
             yield at, "A program may not run as 'spc_t'.", (), "Name a type that confines it, or leave it out."
+
+
+def finding(source: documents.Document, refusal: Refusal, *notes: str) -> Diagnostic:
+    """Return the finding on what is refused; `notes` come behind its own."""
+    place, message, own, hint = refusal
+    return Diagnostic(
+        code="privilege-refused", span=source.span(*place), message=message, notes=(*own, *notes), hint=hint
+    )
 
 
 def host_path(place: documents.Path, path: str, kubelet: str, *, of_program: bool = True) -> Iterator[Refusal]:

@@ -15,7 +15,7 @@ shared_rule(
     "all devices, and its programs have no privilege that their cluster refuses.",
 )
 
-_KUBELET = "/var/lib/kubelet"
+KUBELET = "/var/lib/kubelet"
 _CLUSTER, _HOST, _RUNTIME = "credentials of the cluster", "credentials of the host", "the socket of a container runtime"
 _IMAGES, _DISKS, _MEMORY = "the files of all containers", "the host's disks", "the host's memory"
 
@@ -23,7 +23,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "/etc/kubernetes": _CLUSTER,
         "/proc": "all processes of the host",
-        _KUBELET: "credentials of the kubelet and of other pods",
+        KUBELET: "credentials of the kubelet and of other pods",
         **dict.fromkeys(
             (
                 *("/run/containerd", "/run/cri-dockerd.sock", "/run/crio", "/run/docker", "/run/docker.sock"),
@@ -99,7 +99,7 @@ def of_recipe(
     `kubelet` is the root folder of a kubelet, in place of the usual paths. `filled` is the spec with values, and these:
     paths with references are judged with them alone, and the others without.
     """
-    refused = _REFUSED if kubelet is None else {kubelet: _REFUSED[_KUBELET]}
+    refused = _REFUSED if kubelet is None else {kubelet: _REFUSED[KUBELET]}
     spec, scope = filled or (source.data["spec"], {})
 
     def judged(found: Iterator[tuple[documents.Path, str]]) -> Iterator[tuple[documents.Path, str]]:
@@ -135,7 +135,7 @@ def leads_to(path: str, kubelet: str) -> tuple[str, ...] | None:
 
     The path is "" for the root.
     """
-    refused = {path: what for path, what in _REFUSED.items() if path not in _OF_DEVICES} | {kubelet: _REFUSED[_KUBELET]}
+    refused = {path: what for path, what in _REFUSED.items() if path not in _OF_DEVICES} | {kubelet: _REFUSED[KUBELET]}
     for link, real in (("", path), *_resolved(path)):
         taken = next((taken for taken in refused if globs.share_branch(real, taken)), None)
         if taken is not None:

@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler import keywords, wording
-from compiler.checks import frame, lists, pods, resources
+from compiler.checks import admission, frame, host_paths, lists, pods, resources
 from compiler.diagnostics import Diagnostic, rule, shared_rule
-from compiler.fleet import expressions
 from compiler.formats import documents, globs, references
 from compiler.read import device_policy
 from compiler.schema import judge, phrases, recipe_schema
@@ -19,8 +18,8 @@ from compiler.schema import judge, phrases, recipe_schema
 Data = Mapping[str, Any]
 _Given = Mapping[str, Mapping[str, Any]]
 """The values of a recipe's parameters, for each program that a policy has."""
-_PROGRAMS: documents.Path = ("spec", "programs")
 
+shared_rule("reference-syntax", "error", "`${` begins a reference such as ${values.name}, in texts that may have one.")
 shared_rule("reference-absent", "error", "What a reference stands for has a value wherever its place needs one.")
 
 _FACTS = ("policy.name", "pool.name", "cluster.name", "namespace", "kubeletDir")
@@ -42,7 +41,6 @@ _EXAMPLE = {
     "namespace": "kae",
     "arch": "amd64",
 }
-_KUBELET = "/var/lib/kubelet"
 _NAMES = ("name", "image")
 _WAIT = "wait-for-driver"
 _OURS = ("driver-run", "driver-options")
@@ -175,29 +173,30 @@ def _places(path: documents.Path, program: Data) -> Iterator[references.Place]:
     return references.places(program, path)
 
 
-@rule("reference-syntax", "error")
 def _syntax(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
-    """`${` begins a reference such as ${values.name}, in texts that may have one."""
+    """Yield each `${` that begins no reference, or stands where none may."""
     for place in _places(path, program):
         for part in references.parsed(place.text):
             if isinstance(part, references.Fault) or (isinstance(part, tuple) and not _is_word(part[0])):
                 text = part.shown if isinstance(part, references.Fault) else f"${{{part[0]}}}"
                 yield Diagnostic(
+                    code="reference-syntax",
                     span=source.span(*place.path),
                     message=f"{wording.quoted(text)} is not a reference.",
                     notes=("A reference is ${…} around a name without spaces, such as ${values.name}.",),
                     hint="Write $${ for a plain ${, as the kubelet and shells read it; $(NAME) needs none.",
                 )
-    for at, text in _elsewhere(source, path, program):
+    for at, _ in _elsewhere(source, path, program):
         yield Diagnostic(
+            code="reference-syntax",
             span=source.span(*at),
             message="No reference stands here.",
             notes=("References are in texts of driver, devicePlugin, pod, files, offers and claims.",),
             hint="Write the value itself, or choose by `when` between several.",
         )
-        del text
     for at in _keys(path, program):
         yield Diagnostic(
+            code="reference-syntax",
             span=source.key_span(*at),
             message="No reference stands in a key of JSON.",
             hint="Write the key itself; a parameter that is a map may stand for all of its entries.",
@@ -519,14 +518,7 @@ def _rights(source: documents.Document, path: documents.Path, program: Data) -> 
     for field in ("rules", "clusterRules"):
         may = program.get("nodeStatus", False)
         for refusal in frame.of_rules((*path, field), program.get(field, ()), writes_status=may):
-            yield _refusal(source, refusal)
-
-
-def _refusal(source: documents.Document, refusal: frame.Refusal, *notes: str) -> Diagnostic:
-    place, message, own, hint = refusal
-    return Diagnostic(
-        code="privilege-refused", span=source.span(*place), message=message, notes=(*own, *notes), hint=hint
-    )
+            yield frame.finding(source, refusal)
 
 
 def filled(
@@ -536,7 +528,7 @@ def filled(
     note: str = "",
 ) -> Iterator[Diagnostic]:
     """Yield the mistakes in the pods of a recipe with the values of a policy's spec, or with its defaults."""
-    notes, kubelet = (note,) if note else (), spec.get("kubeletDir", _KUBELET)
+    notes, kubelet = (note,) if note else (), spec.get("kubeletDir", host_paths.KUBELET)
     done: list[tuple[str, Mapping[str, Any]]] = []
     for given in _variants(spec, source):
         own = [pair for pair in given.items() if pair not in done]
@@ -613,7 +605,7 @@ def _with_values(
         return
     refused = list(frame.of_pod(pod, kubelet))
     for place, message, facts, hint in refused:
-        yield _refusal(source, (origin(place), message, facts, hint), *notes)
+        yield frame.finding(source, (origin(place), message, facts, hint), *notes)
     places = [place for place, *_ in refused]
     for fault in (fault for fault in pods.faults(pod) if fault.path not in places):
         yield Diagnostic(
@@ -791,20 +783,11 @@ def of_policy(document: documents.Document, recipe: documents.Document, schema: 
     spec = document.data["spec"]
     name = document.data["metadata"]["name"]
     note = f"This is so with the values of policy '{name}'."
-    kubelet = spec.get("kubeletDir", _KUBELET)
+    kubelet = spec.get("kubeletDir", host_paths.KUBELET)
     yield from filled(recipe, schema, spec, note)
     yield from claimed(document, recipe)
-    if kubelet != _KUBELET:
-        yield from _given(recipe, kubelet)
-
-
-def _given(recipe: documents.Document, kubelet: str) -> Iterator[Diagnostic]:
-    """Yield the paths of the node that an admission gives to pods, and that hold what is a kubelet's in this folder."""
-    for path, one in lists.items(("spec",), recipe.data["spec"], "admission"):
-        for at, text, sets in _expressions(path, one):
-            for found in expressions.read(text, sets=sets):
-                if isinstance(found, expressions.Set) and found.field == "hostPath":
-                    yield from _host(recipe, at, found.what, kubelet)
+    if kubelet != host_paths.KUBELET:
+        yield from admission.mounts(recipe, kubelet)
 
 
 @rule("parameter-claimed", "error")
@@ -840,62 +823,3 @@ def _variants(spec: Data, recipe: documents.Document) -> Iterator[_Given]:
     for mapping, group in product(spec.get("kernelMappings") or [{}], groups):
         layered = {**base, **mapping.get("values", {}), **group.get("values", {})}
         yield {one["name"]: layered if one.get("per") == "pool" else base for one in kept}
-
-
-@rule("admission-expression", "error")
-def admission(source: documents.Document) -> Iterator[Diagnostic]:
-    """What a recipe has the API server add to pods is of the fields that it may set, for its own resources."""
-    spec = source.data["spec"]
-    known = [*spec["match"].get("extended", ()), *_offers(spec)]
-    every = list(lists.items(("spec",), spec, "admission"))
-    named = [((*path, "name"), one["name"]) for path, one in every]
-    yield from lists.twice(source, named, "The admission '{}' is there twice.")
-    for path, one in every:
-        for at, name in lists.items(path, one, "resources"):
-            if name not in known:
-                message = f"'{name}' is no resource that the recipe offers, nor one of match.extended."
-                hint = wording.did_you_mean(name, known) or "Offer it, or ask for another."
-                yield Diagnostic(code="recipe-reference", span=source.span(*at), message=message, hint=hint)
-        for at, text in lists.items(path, one, "conditions"):
-            if expressions.names_variables(text):
-                message, hint = "A condition names no variables.", "The API server judges it first: write it out."
-                yield Diagnostic(span=source.span(*at), message=message, hint=hint)
-        allowed = [*known, *one["resources"]]
-        for at, text, sets in _expressions(path, one):
-            if "${" in text:
-                message, hint = "No reference stands here.", "One policy is for all values: write them out."
-                yield Diagnostic(code="reference-syntax", span=source.span(*at), message=message, hint=hint)
-            for found in expressions.read(text, sets=sets):
-                yield from _set(source, at, found, allowed)
-
-
-def _offers(spec: Data) -> Iterator[str]:
-    """Yield the resources, or globs of them, that a recipe offers whatever the values are."""
-    yield from (one["name"] for one in spec.get("devicePlugin", {}).get("resources", ()))
-    for program in spec.get("programs", ()):
-        yield from (text for text in program.get("offers", ()) if "${" not in text)
-
-
-def _expressions(path: documents.Path, one: Data) -> Iterator[tuple[documents.Path, str, bool]]:
-    for at, text in lists.items(path, one, "conditions"):
-        yield at, text, False
-    for at, variable in lists.items(path, one, "variables"):
-        yield (*at, "expression"), variable["expression"], False
-    for at, mutation in lists.items(path, one, "mutations"):
-        yield (*at, "applyConfiguration"), mutation["applyConfiguration"], True
-
-
-def _set(
-    source: documents.Document, at: documents.Path, found: expressions.Fault | expressions.Set, allowed: Sequence[str]
-) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a part of an expression."""
-    faults = [found] if isinstance(found, expressions.Fault) else expressions.faults(found, allowed)
-    for fault in faults:
-        yield Diagnostic(code="admission-expression", span=source.span(*at), message=fault.message, hint=fault.hint)
-    if isinstance(found, expressions.Set) and found.field == "hostPath":
-        yield from _host(source, at, found.what, _KUBELET)
-
-
-def _host(source: documents.Document, at: documents.Path, path: str, kubelet: str) -> Iterator[Diagnostic]:
-    for refusal in frame.host_path(at, path, kubelet, of_program=False):
-        yield _refusal(source, refusal)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compiler import names, recipes, wording
-from compiler.checks import host_paths, lists, parameters, programs, resources
+from compiler.checks import admission, host_paths, lists, parameters, programs, resources
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.formats import references as texts
@@ -61,7 +61,7 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     yield from name(source)
     yield from references(source)
     of_schemas = list(parameters.schemas_of(source))
-    of_parts = [*programs.findings(source, schema, is_sound=not of_schemas), *programs.admission(source)]
+    of_parts = [*programs.findings(source, schema, is_sound=not of_schemas), *admission.findings(source)]
     faults = [*of_schemas, *of_parts, *parameters.names(source, is_sound=not of_parts)]
     faults += [] if faults else parameters.defaults(source, schema)
     yield from faults
