@@ -10,6 +10,7 @@ reused: a gRPC server that ends removes the file at its path, and a kubelet refu
 (kubernetes/kubernetes#139338).
 """
 
+import abc
 import asyncio
 import contextlib
 import logging
@@ -235,7 +236,7 @@ class _Socket(msgspec.Struct, kw_only=True):
             self.lost.set()
 
 
-class Served:
+class Served(abc.ABC):
     """Keep a socket of services registered with the kubelet, as long as `run` runs."""
 
     def __init__(self, where: paths.Paths, info: registry.PluginInfo, stem: str) -> None:
@@ -251,17 +252,17 @@ class Served:
         self._refusals = 0
 
     @property
+    @abc.abstractmethod
     def registered(self) -> bool:
         """Return whether a kubelet uses it."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
         """Return the handlers of its services but Registration."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _taken(self, socket: _Socket) -> None:
         """Do what is due once the kubelet has taken the socket."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Replace the socket if its file was removed or replaced; to be called when the folder may have changed."""

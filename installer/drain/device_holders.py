@@ -153,13 +153,7 @@ knows a pod by it. A pod proves that there is a kubelet; a bare host, on which a
 LOGS = "/var/log/pods"
 """A folder for each pod, <namespace>_<name>_<uid>: the kubelet's BuildPodLogsDirectory, pkg/kubelet/kuberuntime."""
 
-LIST = "/v1.PodResourcesLister/List"
-"""The one method that is called (k8s.io/kubelet/pkg/apis/podresources/v1/api.proto)."""
-
 DEADLINE_S = 10
-
-_MESSAGE_BYTES = 64 << 20
-"""A node may have more pods than fit in gRPC's default of 4 MiB."""
 
 
 class Holders(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,24 +219,14 @@ def _listed(socket: Path, resources: Collection[str], driver: str, shown: Path) 
     # These imports take 20 MB, which a host that needs no change saves.
     import grpc  # noqa: PLC0415 - see above
 
-    from runtime.api import podresources_v1_pb2 as messages  # noqa: PLC0415 - see above
+    from runtime import pod_resources  # noqa: PLC0415 - see above
 
-    options = (
-        ("grpc.default_authority", "localhost"),  # The kubelet's server refuses gRPC's default, the path.
-        ("grpc.max_receive_message_length", _MESSAGE_BYTES),
-        ("grpc.use_local_subchannel_pool", 1),  # A separate connection, which ends with this call.
-    )
     # By the folder's descriptor, as the address of a Unix socket has at most 107 bytes (unix(7)).
     folder = os.open(socket.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with grpc.insecure_channel(f"unix:/proc/self/fd/{folder}/{socket.name}", options) as channel:
-            lister: grpc.UnaryUnaryMultiCallable[pb.ListPodResourcesRequest, pb.ListPodResourcesResponse]
-            lister = channel.unary_unary(
-                LIST,
-                request_serializer=messages.ListPodResourcesRequest.SerializeToString,
-                response_deserializer=messages.ListPodResourcesResponse.FromString,
-            )
-            answer = lister(messages.ListPodResourcesRequest(), timeout=DEADLINE_S)
+        address = f"unix:/proc/self/fd/{folder}/{socket.name}"
+        with grpc.insecure_channel(address, pod_resources.OPTIONS) as channel:
+            answer: pb.ListPodResourcesResponse = pod_resources.listed(channel, DEADLINE_S)
     except grpc.RpcError as error:
         call = cast("grpc.Call", error)  # A stub raises an object of both types.
         said = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import grpc
 
 from installer.drain import device_holders
+from runtime import pod_resources
 from runtime.api import podresources_v1_pb2 as pb
 
 
@@ -64,7 +65,7 @@ def serving(root: Path, folder_of_kubelet: Path = device_holders.KUBELET) -> Ite
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=4), options=[("grpc.max_send_message_length", 256 << 20)]
     )
-    service, _, method = device_holders.LIST.removeprefix("/").partition("/")
+    service, _, method = pod_resources.LIST.removeprefix("/").partition("/")
     handler = grpc.unary_unary_rpc_method_handler(
         kubelet.listed,
         request_deserializer=pb.ListPodResourcesRequest.FromString,
