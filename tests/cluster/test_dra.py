@@ -4,21 +4,18 @@ It needs KAE_CLUSTER_RUNTIME=containerd-2: an older containerd starts pods witho
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import tools
 from tests.cluster.control import pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.cluster.nodes import plugin_node
 from tests.cluster.nodes.plugin_node import LOOK, Deployed
-from tests.images import stores
 
 DRIVER = "kae.openfuyao.com"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
@@ -29,13 +26,8 @@ STAYS = "while [ ! -e /end ]; do sleep 0.1; done"
 def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
-    if os.environ.get("KAE_CLUSTER_RUNTIME") != "containerd-2":
-        tools.skip("KAE_CLUSTER_RUNTIME=containerd-2 is not set: containerd before 2.0 knows no CDI.")
-    images.load(plugin_node.IMAGE, stores.built_image())
     folder = tmp_path_factory.mktemp("dra")
-    with plugin_node.deployed(node, folder, interface="DRA", dra={"queues": "Shared"}) as made:
-        # CDI has mounts sorted, so that the one of cgroups comes after the fake sysfs, which is read-only.
-        (made.devices.host.sysfs / "fs/cgroup").mkdir(parents=True)
+    with plugin_node.with_cdi(node, images, folder, interface="DRA", dra={"queues": "Shared"}) as made:
         yield made
 
 

@@ -4,21 +4,18 @@ It needs KAE_CLUSTER_RUNTIME=containerd-2, as tests/cluster/test_dra.py does.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import tools
 from tests.cluster.control import pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.cluster.nodes import plugin_node
 from tests.cluster.nodes.plugin_node import LOOK, Deployed
-from tests.images import stores
 
 STAYS = "while [ ! -e /end ]; do sleep 0.1; done"
 
@@ -27,12 +24,8 @@ STAYS = "while [ ! -e /end ]; do sleep 0.1; done"
 def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
-    if os.environ.get("KAE_CLUSTER_RUNTIME") != "containerd-2":
-        tools.skip("KAE_CLUSTER_RUNTIME=containerd-2 is not set: containerd before 2.0 knows no CDI.")
-    images.load(plugin_node.IMAGE, stores.built_image())
-    with plugin_node.deployed(node, tmp_path_factory.mktemp("plugin"), interface="DevicePlugin") as made:
-        # CDI has mounts sorted, so that the one of cgroups comes after the fake sysfs, which is read-only.
-        (made.devices.host.sysfs / "fs/cgroup").mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("plugin")
+    with plugin_node.with_cdi(node, images, folder, interface="DevicePlugin") as made:
         made.wait_for(hpre=2, zip=2)
         yield made
 

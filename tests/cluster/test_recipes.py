@@ -59,18 +59,11 @@ def policies(canary: str) -> list[dict[str, Any]]:
     ]
 
 
-def applied(stage: stages.Stage, root: Path, canary: str = "8.1") -> tuple[stages.Change, list[placements.Placement]]:
-    change = stage.apply(manifests.compiled(root, stage.documents(*policies(canary), recipes=RECIPES)))
-    planned = placements.foretold(root)
-    stage.wait_for(planned)
-    return change, planned
-
-
 @pytest.fixture
 def planned(stage: stages.Stage, tmp_path: Path) -> list[placements.Placement]:
     """The pods of the plan, which are there. A first compile brings the rules that find the cards."""
     stage.apply(manifests.compiled(tmp_path, stage.documents(*policies("8.1"), recipes=RECIPES)))
-    return applied(stage, tmp_path)[1]
+    return stage.follow(tmp_path, *policies("8.1"), recipes=RECIPES)[1]
 
 
 def by_node(placed: Collection[placements.Placement]) -> Mapping[str, set[str]]:
@@ -95,7 +88,7 @@ def test_a_wave_of_one_recipe_restarts_no_pod_of_another(
     before = {(pod.placement, pod.uid) for pod in stage.pods()}
     canary = {placement for placement in planned if placement[1].startswith("nic-driver-desk-a--canary--")}
 
-    change, _ = applied(stage, tmp_path, canary="8.2")
+    change, _ = stage.follow(tmp_path, *policies("8.2"), recipes=RECIPES)
 
     moved = {placement for placement, _ in before - {(pod.placement, pod.uid) for pod in stage.pods()}}
     assert moved == canary

@@ -63,20 +63,11 @@ def policies(canary: str) -> list[dict[str, Any]]:
     ]
 
 
-def applied(
-    stage: stages.Stage, root: Path, canary: str = "0.36.0"
-) -> tuple[stages.Change, list[placements.Placement]]:
-    change = stage.apply(manifests.compiled(root, stage.documents(*policies(canary), recipes=RECIPES)))
-    planned = placements.foretold(root)
-    stage.wait_for(planned)
-    return change, planned
-
-
 @pytest.fixture
 def planned(stage: stages.Stage, tmp_path: Path) -> list[placements.Placement]:
     """The pods of the plan, which are there. A first compile brings the rules that find the devices."""
     stage.apply(manifests.compiled(tmp_path, stage.documents(*policies("0.36.0"), recipes=RECIPES)))
-    return applied(stage, tmp_path)[1]
+    return stage.follow(tmp_path, *policies("0.36.0"), recipes=RECIPES)[1]
 
 
 def test_pods_of_vendors_programs_are_where_the_plan_says(
@@ -100,7 +91,7 @@ def test_a_wave_of_a_vendors_program_restarts_no_pod_of_another(
     before = {(pod.placement, pod.uid) for pod in stage.pods()}
     canary = {placement for placement in planned if placement[1] == "intel-qat-plugin-crypto--canary"}
 
-    change, _ = applied(stage, tmp_path, canary="0.36.1")
+    change, _ = stage.follow(tmp_path, *policies("0.36.1"), recipes=RECIPES)
 
     moved = {placement for placement, _ in before - {(pod.placement, pod.uid) for pod in stage.pods()}}
     assert moved == canary

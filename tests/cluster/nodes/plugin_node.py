@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from device_plugin.host import paths
+from tests import tools
 from tests.cluster.control import manifests, pods
 from tests.cluster.local import instances, machine, waiting
+from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.device_plugin import hosts, kernel, machines
+from tests.images import stores
 
 IMAGE = "localhost/kae-device-plugin:1"
 
@@ -172,6 +175,18 @@ def deployed(node: nodes.Node, folder: Path, **plugin: Any) -> Iterator[Deployed
         namespace.wait_for_ready(waiting.until("the plugin's pod", made.plugin)["metadata"]["name"])
         if not plugin:
             made.wait_for_all()
+        yield made
+
+
+@contextlib.contextmanager
+def with_cdi(node: nodes.Node, images: image_store.Images, folder: Path, **plugin: Any) -> Iterator[Deployed]:
+    """The plugin as `deployed` has it, on a node whose runtime knows CDI; skips where it does not."""
+    if os.environ.get("KAE_CLUSTER_RUNTIME") != "containerd-2":
+        tools.skip("KAE_CLUSTER_RUNTIME=containerd-2 is not set: containerd before 2.0 knows no CDI.")
+    images.load(IMAGE, stores.built_image())
+    with deployed(node, folder, **plugin) as made:
+        # CDI has mounts sorted, so that the one of cgroups comes after the fake sysfs, which is read-only.
+        (made.devices.host.sysfs / "fs/cgroup").mkdir(parents=True)
         yield made
 
 

@@ -90,6 +90,15 @@ class Stage:
         self._there = wanted
         return Change(applied=tuple(sorted(changed)), removed=tuple(sorted(gone)), labelled=labelled)
 
+    def follow(
+        self, root: Path, *policies: Mapping[str, Any], recipes: Iterable[Mapping[str, Any]] = ()
+    ) -> tuple[Change, list[placements.Placement]]:
+        """Compile policies in a folder and apply them; return the change, and the pods of the plan, once there."""
+        change = self.apply(manifests.compiled(root, self.documents(*policies, recipes=recipes)))
+        planned = placements.foretold(root)
+        self.wait_for(planned)
+        return change, planned
+
     def wait_for(self, placed: Sequence[placements.Placement]) -> None:
         """Wait until the controller has these pods, no others, and no more to do."""
 
