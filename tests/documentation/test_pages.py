@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from compiler import cli, diagnostics
 from compiler.project import package_data
+from compiler.rendering import templates
 from docs import catalogue, reference
 from tests import in_process
 from tests.documentation import behaviours
@@ -89,6 +91,29 @@ def test_every_command_is_in_the_readme() -> None:
     shown = {command.split()[0] for command in kae_commands(text_of(ROOT / "README.md"))}
 
     assert shown == {each for each in commands if not each.startswith("_")}
+
+
+def test_the_rights_of_kae_status_are_those_that_it_needs_for_each_kind_that_is_made() -> None:
+    page = (ROOT / "docs/status.md").read_text("utf-8")
+    (text,) = re.findall(r"^```yaml\n(apiVersion: rbac.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    roles = {item["kind"]: item["rules"] for item in yaml.safe_load_all(text) if "rules" in item}
+    granted = {
+        (kind == "Role", group, resource)
+        for kind, rules in roles.items()
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        if "list" in rule["verbs"]
+    }
+
+    made = templates.kinds(package_data.templates())
+
+    assert {(kind.namespaced, kind.group, _plural(kind.name)) for kind in made} <= granted
+
+
+def _plural(kind: str) -> str:
+    name = kind.lower()
+    return name + "es" if name.endswith("ss") else name.removesuffix("y") + "ies" if name.endswith("y") else name.removesuffix("s") + "s"
 
 
 @pytest.mark.parametrize("page", OURS, ids=name)
