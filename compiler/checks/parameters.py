@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler import wording
-from compiler.checks import lists, programs
+from compiler.checks import lists, references
 from compiler.diagnostics import Diagnostic, shared_rule
 from compiler.formats import canonical, documents
 from compiler.planning import kernels
@@ -202,7 +202,7 @@ def _is_pattern(value: Any) -> bool:
 def _idle(source: documents.Document, properties: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """A parameter stands in some field."""
     spec: Mapping[str, Any] = source.data["spec"]
-    used = programs.used(spec)
+    used = references.used(spec)
     for name in properties:
         if name not in used:
             message = f"The parameter '{name}' stands in no field, so its value would change nothing."

@@ -7,6 +7,7 @@ from typing import Any
 
 from compiler import names, recipes, wording
 from compiler.checks import admission, host_paths, lists, parameters, programs, resources
+from compiler.checks import references as of_texts
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.formats import references as texts
@@ -61,7 +62,8 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     yield from name(source)
     yield from references(source)
     of_schemas = list(parameters.schemas_of(source))
-    of_parts = [*programs.findings(source, schema, is_sound=not of_schemas), *admission.findings(source)]
+    of_parts = [*programs.findings(source), *of_texts.findings(source, schema, is_sound=not of_schemas)]
+    of_parts += admission.findings(source)
     faults = [*of_schemas, *of_parts, *parameters.names(source, is_sound=not of_parts)]
     faults += [] if faults else parameters.defaults(source, schema)
     yield from faults
@@ -398,7 +400,7 @@ def _chosen(document: documents.Document) -> list[tuple[documents.Path, list[str
 def _once(recipe: documents.Document, field: str, name: str) -> str:
     """Return the program that a policy has once, and that uses an image or a value; empty where none does."""
     for one in recipe.data["spec"].get("programs", ()):
-        used = device_policy.images_of(one) if field == "images" else programs.used({"programs": [one]})
+        used = device_policy.images_of(one) if field == "images" else of_texts.used({"programs": [one]})
         if one.get("per") != "pool" and name in used:
             return str(one["name"])
     return ""
@@ -413,10 +415,10 @@ def unused(document: documents.Document, recipe: documents.Document, filled: Map
     of_programs = {image for one in pooled for image in device_policy.images_of(one)}
     images = {driver.get("image"), driver.get("version"), *payloads, *of_programs}
     of_driver, of_plugin = (
-        programs.used({name: recipe.data["spec"][name]} if name in recipe.data["spec"] else {})
+        of_texts.used({name: recipe.data["spec"][name]} if name in recipe.data["spec"] else {})
         for name in ("driver", "devicePlugin")
     )
-    values = programs.used({"programs": pooled})
+    values = of_texts.used({"programs": pooled})
     once = of_driver | of_plugin & values
     for path, noun, data in _layers(document):
         for field, used in (("values", values - once), ("images", images)):
