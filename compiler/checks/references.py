@@ -65,12 +65,13 @@ def _syntax(source: documents.Document, path: documents.Path, program: Data) -> 
         for part in texts.parsed(place.text):
             if isinstance(part, texts.Fault) or (isinstance(part, tuple) and not _is_word(part[0])):
                 text = part.shown if isinstance(part, texts.Fault) else f"${{{part[0]}}}"
+                meant = "" if isinstance(part, texts.Fault) else _meant(source, part[0])
                 yield Diagnostic(
                     code="reference-syntax",
                     span=source.span(*place.path),
                     message=f"{wording.quoted(text)} is not a reference.",
                     notes=("A reference is ${…} around a name without spaces, such as ${values.name}.",),
-                    hint="Write $${ for a plain ${, as the kubelet and shells read it; $(NAME) needs none.",
+                    hint=meant or "Write $${ for a plain ${, as the kubelet and shells read it; $(NAME) needs none.",
                 )
     for at, _ in _elsewhere(source, path, program):
         yield Diagnostic(
@@ -87,6 +88,15 @@ def _syntax(source: documents.Document, path: documents.Path, program: Data) -> 
             message="No reference stands in a key of JSON.",
             hint="Write the key itself; a parameter that is a map may stand for all of its entries.",
         )
+
+
+def _meant(source: documents.Document, name: str) -> str:
+    """Return the hint on a word that lacks its first part, such as ${pulse} for ${values.pulse}; empty for others."""
+    heads = {"values": _properties(source), "images": source.data["spec"].get("images", {})}
+    whole = [f"{head}.{own}" for head, known in heads.items() for own in known if own == name]
+    if name in ("image", "images") and len(heads["images"]) == 1:
+        whole = [f"images.{own}" for own in heads["images"]]
+    return f"Did you mean '${{{whole[0]}}}'?" if whole else ""
 
 
 def _keys(path: documents.Path, program: Data) -> Iterator[documents.Path]:
