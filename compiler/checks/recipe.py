@@ -264,10 +264,8 @@ def features(source: documents.Document) -> Iterator[Diagnostic]:
         reported_by, _, own = feature["feature"].partition(".")
         if own not in _FEATURES.get(reported_by, ()):
             every = [f"{source}.{name}" for source, names in _FEATURES.items() for name in names]
-            others = f"The sources of features are {', '.join(_FEATURES)}."
-            if reported_by in _FEATURES:
-                others = f"Of {reported_by} it reports {wording.listed(_FEATURES[reported_by], most=9)}."
-            hint = wording.did_you_mean(feature["feature"], every) or _HINTS.get(reported_by, others)
+            hint = _HINTS.get(reported_by, f"The sources of features are {', '.join(_FEATURES)}.")
+            hint = wording.did_you_mean(feature["feature"], every) or hint
             yield _invalid(source, (*path, "feature"), f"NFD reports no feature '{feature['feature']}'.", hint)
         for attribute, condition in feature["matchExpressions"].items():
             yield from _condition(source, (*path, "matchExpressions", attribute), condition)

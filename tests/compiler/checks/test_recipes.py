@@ -426,7 +426,6 @@ def test_a_driver_has_a_module_on_every_node(policy: dict[str, Any], line: int |
     [
         (("images", "modules"), {"image": "modules"}, "Add the registry and the path before 'modules', such as "),
         (("match",), {"features": [_feature("kernel.loadedmodules")]}, "Did you mean 'kernel.loadedmodule'?"),
-        (("match",), {"features": [_feature("system.x")]}, "Of system it reports dmiid, name and osrelease."),
         (("match",), {"pci": [{"kind": "x", "vendor": "0x10DE", "devices": ["0001"]}]}, 'Write "10de".'),
         (("driver", "image"), "docker.io/kae/x:1", "Declare the image in spec.images, and write its name there."),
         (("driver", "nodes"), ["/dev/${maxPods}"], "Did you mean '${values.maxPods}'?"),
