@@ -1,4 +1,4 @@
-"""docs/watcher.md says what holds: its example compiles to what the watcher reads, its sentences are the program's."""
+"""docs/watcher.md says what holds: its example compiles to what the watcher reads, explained sentences are its own."""
 
 import argparse
 import ast
@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from compiler.fleet import clusters
+from docs import messages
 from runtime import shapes
 from runtime import watcher_config as config
 from tests import in_process, project
@@ -88,30 +89,19 @@ def test_every_sentence_that_is_explained_is_one_of_the_program() -> None:
     known = [gapped(text) for tree in trees for text in sentences.texts(tree)]
     troubles = pages.chapter(pages.text_of(TROUBLES), "The watcher")
 
-    for sentence in (*sentences.quoted(section("What it says")), *sentences.quoted(troubles)):
+    for sentence in (*messages.sentences("Watcher"), *sentences.quoted(troubles)):
         assert len(sentence.replace(sentences.GAP, "")) >= LEAST, sentence
         assert any(sentences.says(text, sentence) for text in known), sentence
 
 
 def test_every_failure_of_the_watcher_is_explained() -> None:
-    known = sentences.quoted(section("What it says"))
+    known = messages.sentences("Watcher")
     trees = [ast.parse(path.read_text("utf-8")) for path in (*WATCHER, *TALK)]
     made = {gapped(text) for tree in trees for text in sentences.failures(tree, FAILURES, LEAST)}
 
     shown = {one for one in made if len(one.replace(sentences.GAP, "")) >= LEAST}
 
     assert {one for one in shown if not any(sentences.says(one, each) for each in known)} == set()
-
-
-def test_every_metric_and_every_alert_is_explained() -> None:
-    made = set(re.findall(r'"(kae_watcher_\w+)"', (ROOT / "watcher/loop.py").read_text("utf-8")))
-    rules = (ROOT / "templates/monitoring/prometheusrule-kae.yaml").read_text("utf-8")
-
-    shown = set(_ROW.findall(section("Metrics and alerts")))
-
-    assert {name.removesuffix("_total") for name in shown} == made
-    for alert in re.findall(r"alert: (KAEWatcher\w+)", rules):
-        assert f"| {alert} |" in section("Metrics and alerts")
 
 
 def test_every_setting_is_explained() -> None:
