@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from compiler.fleet import clusters
-from docs import messages
+from docs import messages, reference
 from runtime import shapes
 from runtime import watcher_config as config
 from tests import in_process, project
@@ -104,12 +104,11 @@ def test_every_failure_of_the_watcher_is_explained() -> None:
     assert {one for one in shown if not any(sentences.says(one, each) for each in known)} == set()
 
 
-def test_every_setting_is_explained() -> None:
-    fields = get_type_hints(clusters.Watcher)
+def test_every_setting_is_explained_in_the_reference() -> None:
+    rows = re.findall(r"^\| `watcher\.([\w.]+)` \|.*\| (.*) \|$", pages.text_of(reference.REFERENCE), re.MULTILINE)
 
-    shown = {name.partition(".")[0] for name in _ROW.findall(section("Settings"))}
-
-    assert shown == set(fields)
+    assert {name.partition(".")[0] for name, _ in rows} == set(get_type_hints(clusters.Watcher))
+    assert [name for name, meaning in rows if not meaning] == []
 
 
 def test_every_option_is_explained_with_its_default() -> None:
