@@ -111,18 +111,6 @@ def test_every_setting_is_explained_in_the_reference() -> None:
     assert [name for name, meaning in rows if not meaning] == []
 
 
-def test_every_option_is_explained_with_its_default() -> None:
-    options = [
-        action for action in cli._parser()._actions if action.option_strings[0] not in ("-h", "--once", "--version")
-    ]
-    rows = dict(re.findall(r"^\| `(--[\w-]+)` \| (.*?) \|", section("Once, in CI or by the clock"), re.MULTILINE))
-
-    assert {action.option_strings[0] for action in options} == set(rows)
-    for action in options:
-        if action.default is not None:
-            assert rows[action.option_strings[0]] == str(action.default)
-
-
 def test_the_calls_that_are_shown_parse(capsys: pytest.CaptureFixture[str]) -> None:
     calls = re.findall(r"^    python -m watcher (.*)$", pages.text_of(PAGE), re.MULTILINE)
 
