@@ -46,4 +46,5 @@ def _chapter(chapter: Chapter) -> str:
 
 
 def _said(message: Mapping[str, Any]) -> str:
-    return " ".join((*(f"`{says}`" for says in message.get("says", ())), *([message["sign"]] if "sign" in message else ())))
+    said = [f"`{sentence}`" for sentence in message.get("says", ())]
+    return " ".join([*said, message["sign"]] if "sign" in message else said)

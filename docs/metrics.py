@@ -1,4 +1,4 @@
-"""Write docs/metrics.md: the metrics of the programs and the alerts on them, by what they serve and by a rendered rule."""
+"""Write docs/metrics.md: the metrics of the programs, by what they serve, and the alerts on them, by a rendered rule."""
 
 import re
 from collections.abc import Iterable, Iterator
