@@ -1,4 +1,4 @@
-"""Write docs/metrics.md: the metrics of the programs, by what they serve, and the alerts on them, by a rendered rule."""
+"""Write docs/metrics.md: the metrics that the programs serve, and the alerts on them as they are rendered."""
 
 import re
 from collections.abc import Iterable, Iterator
