@@ -19,7 +19,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import catalogue, tour
+from docs import catalogue, messages, metrics, security_claims, tour
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -307,6 +307,9 @@ def main() -> None:
         EXAMPLES: examples,
         tour.PAGE: tour.text,
         catalogue.PAGE: catalogue.text,
+        messages.PAGE: messages.text,
+        metrics.PAGE: metrics.text,
+        security_claims.PAGE: security_claims.text,
     }
     for path, made in pages.items():
         text = made()
