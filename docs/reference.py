@@ -2,7 +2,8 @@
 
 `python -m docs.reference` writes docs/policy-reference.md and docs/recipe-reference.md from the models,
 docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/,
-docs/catalogue.md from the shipped recipes, and docs/tour.md from the record of a test.
+docs/catalogue.md from the shipped recipes, docs/commands.md from the parsers of the arguments, and docs/tour.md from
+the record of a test.
 """
 
 import json
@@ -19,7 +20,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import catalogue, tour
+from docs import catalogue, commands, tour
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -93,14 +94,22 @@ def recipe_reference() -> str:
 
 
 def findings() -> str:
-    """Return the text of docs/findings.md: a section for each code."""
-    return _FINDINGS_HEAD + "".join(_finding(name, code) for name, code in diagnostics.CODES.items())
+    """Return the text of docs/findings.md: the codes by what they are, and a section for each."""
+    kinds: dict[str, list[str]] = {}
+    for name, code in diagnostics.CODES.items():
+        kinds.setdefault(_kind(code), []).append(f"[{name}](#{name})")
+    rows = ((kind, ", ".join(links)) for kind, links in kinds.items())
+    sections = (_finding(name, code) for name, code in diagnostics.CODES.items())
+    return f"{_FINDINGS_HEAD}\n{catalogue.table(('kind', 'codes'), rows)}{''.join(sections)}"
+
+
+def _kind(code: diagnostics.Code) -> str:
+    is_guard = code.severity == "error" and code.can_be_lowered
+    return "Error, which a project may lower" if is_guard else code.severity.capitalize()
 
 
 def _finding(name: str, code: diagnostics.Code) -> str:
-    is_guard = code.severity == "error" and code.can_be_lowered
-    kind = "Error, which a project may lower" if is_guard else code.severity.capitalize()
-    return f"\n## {name}\n\n{kind}. Rule: {catalogue.cell(code.rule)}\n\n```text\n{_example(name)}```\n"
+    return f"\n## {name}\n\n{_kind(code)}. Rule: {catalogue.cell(code.rule)}\n\n```text\n{_example(name)}```\n"
 
 
 def examples() -> str:
@@ -305,6 +314,7 @@ def main() -> None:
         RECIPES: recipe_reference,
         FINDINGS: findings,
         EXAMPLES: examples,
+        commands.PAGE: commands.text,
         tour.PAGE: tour.text,
         catalogue.PAGE: catalogue.text,
     }
