@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler import diagnostic_formats, diagnostics, kae, keywords, schema
+from compiler import codes, diagnostic_formats, diagnostics, kae, keywords, schema
 from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
@@ -72,6 +72,16 @@ _IMPORTED = {
 }
 """Values files that earn the codes of `kae import`; every other code has a folder in tests/failures/."""
 
+_WEIGHTS = {
+    "error": "errors",
+    "guard": "errors that a project may lower",
+    "removal": "removals: errors that a person may accept, and a project may lower",
+    "warning": "warnings",
+    "change": "warnings of what a compile changes",
+    "risk": "risks of `kae diff`: warnings that a person may accept",
+}
+"""The weights of rules, as a reader meets them."""
+
 _OVERRIDES = ("version", "repository", "image", "source", "state")
 """The fields of `policy.Overrides`, which mappings, waves and frozen groups share."""
 
@@ -95,21 +105,18 @@ def recipe_reference() -> str:
 
 def findings() -> str:
     """Return the text of docs/findings.md: the codes by what they are, and a section for each."""
-    kinds: dict[str, list[str]] = {}
-    for name, code in diagnostics.CODES.items():
-        kinds.setdefault(_kind(code), []).append(f"[{name}](#{name})")
-    rows = ((kind, ", ".join(links)) for kind, links in kinds.items())
+    rows = (
+        (said, ", ".join(f"[{name}](#{name})" for name in diagnostics.CODES if codes.TABLE[name][0] == weight))
+        for weight, said in _WEIGHTS.items()
+    )
     sections = (_finding(name, code) for name, code in diagnostics.CODES.items())
     return f"{_FINDINGS_HEAD}\n{catalogue.table(('kind', 'codes'), rows)}{''.join(sections)}"
 
 
-def _kind(code: diagnostics.Code) -> str:
-    is_guard = code.severity == "error" and code.can_be_lowered
-    return "Error, which a project may lower" if is_guard else code.severity.capitalize()
-
-
 def _finding(name: str, code: diagnostics.Code) -> str:
-    return f"\n## {name}\n\n{_kind(code)}. Rule: {catalogue.cell(code.rule)}\n\n```text\n{_example(name)}```\n"
+    is_guard = code.severity == "error" and code.can_be_lowered
+    kind = "Error, which a project may lower" if is_guard else code.severity.capitalize()
+    return f"\n## {name}\n\n{kind}. Rule: {catalogue.cell(code.rule)}\n\n```text\n{_example(name)}```\n"
 
 
 def examples() -> str:
