@@ -101,7 +101,7 @@ def text() -> str:
     rows = [(f"[`kae {name}`](#kae-{name})", _sentence(each)) for name, each in top.commands().items()]
     parts = [
         catalogue.table(("command", "does"), rows),
-        "\nOptions of every command, written before it:\n\n",
+        "\nOptions of every command:\n\n",
         _options(top),
         *(_command(("kae", name), each) for name, each in top.commands().items()),
         "\n## Exit codes\n\n",
