@@ -80,7 +80,7 @@ def _merge_findings(command: cli.Parser) -> None:
         "kae merge-findings shard-*.json",
         "kae merge-findings --format github shard-0.json shard-1.json",
     )
-    text = "what `kae compile --shard I/N --findings` has written"
+    text = "what `kae compile --shard I/N --findings FILE` has written"
     command.add_argument("files", nargs="+", metavar="FILE", help=text)
     options.verdict(command, has_formats=True)
 
