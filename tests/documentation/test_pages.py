@@ -113,7 +113,13 @@ def test_the_rights_of_kae_status_are_those_that_it_needs_for_each_kind_that_is_
 
 def _plural(kind: str) -> str:
     name = kind.lower()
-    return name + "es" if name.endswith("ss") else name.removesuffix("y") + "ies" if name.endswith("y") else name.removesuffix("s") + "s"
+    return (
+        name + "es"
+        if name.endswith("ss")
+        else name.removesuffix("y") + "ies"
+        if name.endswith("y")
+        else name.removesuffix("s") + "s"
+    )
 
 
 @pytest.mark.parametrize("page", OURS, ids=name)
