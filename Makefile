@@ -262,6 +262,7 @@ bench: $(CODE) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT)
 	$(BIN)/python -m benchmarks.plugin
 	$(BIN)/python -m benchmarks.watcher
 	$(BIN)/python -m benchmarks.watchers
+	$(BIN)/python -m benchmarks.delivery
 
 .PHONY: fuzz
 fuzz: $(CODE) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output
