@@ -149,6 +149,10 @@ pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with o
 policy-edits: $(CODE) ## Edit policies of random fleets by the commands for it, and read the files a second time (COUNT=300 SEED=0)
 	$(BIN)/python -m tests.property.policy_edits --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: rehearsals
+rehearsals: $(CODE) ## Rehearse random pairs of commits on a real control plane, and compare with kae diff (COUNT=60 SEED=0)
+	$(BIN)/python -m tests.cluster.rehearsals --count $(or $(COUNT),60) --seed $(SEED)
+
 .PHONY: places
 places: $(CODE) ## Break places of a fake host (links, pipes, full, read-only and dead mounts) under the driver installer; root (COUNT=2000 SEED=0)
 	$(BIN)/python -m tests.property.places --count $(or $(COUNT),2000) --seed $(SEED)

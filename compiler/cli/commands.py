@@ -134,6 +134,24 @@ def _simulate(command: cli.Parser) -> None:
     options.quiet(command)
 
 
+@_command("play a change on a real control plane with hollow nodes, and compare its pods with what kae diff says")
+def _rehearse(command: cli.Parser) -> None:
+    command.examples(
+        "kae rehearse --programs ~/kubernetes/server/bin    the edits since the last commit",
+        "kae rehearse main --to HEAD --cluster east",
+        "kae rehearse --kubeconfig empty.yaml -o json       on a cluster without nodes and pods",
+    )
+    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
+    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
+    options.repeatable(command, "--cluster", "NAME", "only this cluster")
+    text = "the folder of etcd, kube-apiserver, kube-controller-manager and kube-scheduler (default: those on PATH)"
+    command.add_argument("--programs", metavar="DIR", help=text)
+    text = "write to the empty cluster that FILE leads to, instead of one that the command starts"
+    options.live(command, text)
+    options.answer(command)
+    options.quiet(command)
+
+
 @_command("show the state of the fleet: the policy, the images and the reasons for each node")
 def _plan(command: cli.Parser) -> None:
     command.examples(
@@ -193,6 +211,7 @@ def _preflight(command: cli.Parser) -> None:
     command.examples(
         "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
         "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
+        "kae preflight --kernels kernels.txt -o json | jq -c .matrix    what to build, as a matrix of jobs",
         "skopeo inspect docker://IMAGE | kae preflight --image IMAGE",
         "kae preflight --image driver.tar    as `podman save --format oci-archive -o driver.tar IMAGE` writes it",
     )
@@ -200,6 +219,10 @@ def _preflight(command: cli.Parser) -> None:
     form = "the output of `uname -r`"
     kernel = options.matching("a kernel's full version", names.KERNEL_PATTERN, names.KERNEL_LENGTH, form)
     subject.add_argument("--kernel", type=kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it")
+    text = (
+        "kernels to come, one a line; - is standard input: which image has each policy and pool, and what is to build?"
+    )
+    subject.add_argument("--kernels", type=options.utf8, metavar="FILE", help=text)
     text = "an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?"
     subject.add_argument("--image", type=options.utf8, metavar="IMAGE|FILE", help=text)
     command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")

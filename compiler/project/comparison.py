@@ -42,10 +42,7 @@ def of_revisions(
     `settings` are those of the working tree, `chosen` the clusters to compare, all if it is empty; without `is_cached`
     nothing is read from .kae_cache/ or written to it. Raises WorldError.
     """
-    judge = schema.Judge(package_data.schemas())
-    with repositories.Repository() as repository:
-        before = _of_revision(repository, revision, judge)
-        after = _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
+    with _opened(revision, to, settings) as (before, after):
         return _between(before, after, chosen, is_cached=is_cached)
 
 
@@ -68,6 +65,28 @@ def _between(
     if not chosen:
         known.save()
     return found
+
+
+def sides_of(
+    revision: str, to: str | None, settings: Settings, chosen: Sequence[str] = ()
+) -> Iterator[tuple[str, sides.Planned | None, sides.Planned | None]]:
+    """Yield each cluster as both sides make it, None where one does not have it; `of_revisions` says of errors.
+
+    Nothing tells that a cluster does not differ. Raises WorldError.
+    """
+    with _opened(revision, to, settings) as (before, after):
+        for name in sorted({*before.clusters, *after.clusters}):
+            if not chosen or name in chosen:
+                was, now = (side.made(side.clusters.get(name))[0] for side in (before, after))
+                yield name, was, now
+
+
+@contextlib.contextmanager
+def _opened(revision: str, to: str | None, settings: Settings) -> Iterator[tuple["_Side", "_Side"]]:
+    judge = schema.Judge(package_data.schemas())
+    with repositories.Repository() as repository:
+        before = _of_revision(repository, revision, judge)
+        yield before, _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
 
 
 _Made = tuple[sides.Planned | None, diagnostics.Findings]
