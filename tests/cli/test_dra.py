@@ -264,3 +264,37 @@ def test_status_tells_the_devices_of_nodes_as_planned_published_and_unhealthy(tm
         {"node": "n1", "resource": "example.com/npu", "planned": None, "published": 3, "unhealthy": 1},
         {"node": "n2", "resource": "example.com/npu", "planned": None, "published": 0, "unhealthy": 0},
     ]
+
+
+def test_nodes_go_from_interface_to_interface_by_two_policies_of_disjoint_nodes(tmp_path: Path) -> None:
+    def policies(*names: str) -> list[dict[str, Any]]:
+        chosen = {"key": "name", "operator": "In", "values": list(names)}
+        made = [policy("new", "ascend", **DRA), policy("old", "ascend")]
+        for item, operator in zip(made, ("In", "NotIn"), strict=True):
+            item["spec"]["nodeSelector"] = {"matchExpressions": [chosen | {"operator": operator}]}
+        return made
+
+    def plan() -> dict[str, Any]:
+        (cluster,) = json.loads(answers.told(tmp_path, "plan", "-o", "json"))["clusters"]
+        return {each["name"]: each.get("interface") for each in cluster["stacks"][0]["nodes"]}
+
+    written(tmp_path, recipe("ascend"), *policies("n1"))
+    items = [node(f"n{number}", "a", "ascend") for number in range(1, 4)]
+    for item in items:
+        item["metadata"]["labels"]["name"] = item["metadata"]["name"]
+    project.write(tmp_path, {"inventory/east.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": items})})
+    answers.told(tmp_path, "compile")
+    revisions.commit(tmp_path)
+    assert plan() == {"n1": "DRA", "n2": None, "n3": None}
+    written(tmp_path, *policies("n1", "n2"))
+    answers.told(tmp_path, "compile")
+    there = answers.told(tmp_path, "diff", "HEAD")
+    assert plan() == {"n1": "DRA", "n2": "DRA", "n3": None}
+    revisions.commit(tmp_path)
+    written(tmp_path, *policies("n1"))
+    answers.told(tmp_path, "compile")
+    back = answers.told(tmp_path, "diff", "HEAD")
+
+    assert "Devices are offered by DRA from then on" in there
+    assert "Devices are offered by device plugins from then on" in back
+    assert "claims-unended" not in there + back
