@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -60,9 +60,21 @@ sys.exit(cli.main(sys.argv[1:]))
 
 
 @contextlib.asynccontextmanager
-async def program(node: dra_nodes.Node, environment: Mapping[str, str]) -> AsyncIterator[subprocess.Popen[bytes]]:
-    """The program as a process of its own, which is killed at the end with all that it started."""
+async def program(node: dra_nodes.Node, last: int = 0, *, half: bool = False) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """The program as a process of its own, which is killed at the end with all that it started.
+
+    It kills itself at the `last` change of a file, of which `half` is there then; 0: at none.
+    """
     where = node.where
+    environment = {
+        "NODE_NAME": "n",
+        "ACCOUNT": str(node.folder),
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": str(node.server.port),
+        "FUSE": str(last),
+        "FUSE_HALF": "1" if half else "",
+        "FUSE_FOLDERS": f"{where.claims}:{where.cdi}:{where.run}/.claims",
+    }
     (node.folder / "config.json").write_text(settings.text(settings.settings(interface="DRA")))
     pairs = {
         "--config": node.folder / "config.json",
@@ -78,7 +90,7 @@ async def program(node: dra_nodes.Node, environment: Mapping[str, str]) -> Async
     with (node.folder / "log").open("ab") as log:
         running = subprocess.Popen(
             [sys.executable, "-c", _BEGIN, *arguments],
-            env={**os.environ, "NODE_NAME": "n", **environment},
+            env={**os.environ, **environment},
             stderr=log,
             start_new_session=True,
         )
@@ -90,15 +102,13 @@ async def program(node: dra_nodes.Node, environment: Mapping[str, str]) -> Async
         await asyncio.to_thread(running.wait)
 
 
-def _environment(node: dra_nodes.Node, last: int, *, half: bool) -> dict[str, str]:
-    return {
-        "ACCOUNT": str(node.folder),
-        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-        "KUBERNETES_SERVICE_PORT": str(node.server.port),
-        "FUSE": str(last),
-        "FUSE_HALF": "1" if half else "",
-        "FUSE_FOLDERS": f"{node.where.claims}:{node.where.cdi}:{node.where.run}/.claims",
-    }
+@contextlib.asynccontextmanager
+async def node(folder: Path) -> AsyncIterator[dra_nodes.Node]:
+    """A node whose API server speaks TLS, as `program` needs it."""
+    certificate = apiserver.certificate(folder)
+    (folder / "ca.crt").symlink_to(certificate.name)
+    async with dra_nodes.made(folder, certificate) as made:
+        yield made
 
 
 async def _work(trial: dra_faults.Trial, running: subprocess.Popen[bytes]) -> None:
@@ -146,25 +156,22 @@ async def run(seed: int) -> Counter[str]:
     rand = random.Random(seed)  # noqa: S311 - it is to be the same each time
     folder = Path(tempfile.mkdtemp(prefix="kae-", dir="/tmp"))
     try:
-        certificate = apiserver.certificate(folder)
-        (folder / "ca.crt").symlink_to(certificate.name)
-        async with dra_nodes.made(folder, certificate) as node:
-            trial = dra_faults.Trial(node, rand)
-            environment = _environment(node, rand.randrange(1, _MOMENTS), half=rand.random() < 0.5)
-            async with program(node, environment) as running:
+        async with node(folder) as made:
+            trial = dra_faults.Trial(made, rand)
+            async with program(made, rand.randrange(1, _MOMENTS), half=rand.random() < 0.5) as running:
                 await _work(trial, running)
                 trial.counts["in a change of a file" if running.poll() is not None else "at rest"] += 1
             trial.counts["held"] += len(trial.running)
             await trial.kubelet.close()
-            trial.kubelet = dra_faults.Kubelet(node)
+            trial.kubelet = dra_faults.Kubelet(made)
             if is_cut := rand.random() < 0.5:
                 _cut(trial)
             trial.counts["power cuts" if is_cut else "kills"] += 1
             _judge(trial)
             try:
-                async with program(node, {**environment, "FUSE": "0"}):
+                async with program(made):
                     async with asyncio.timeout(_GONE_S):
-                        while len(node.server.devices) != len(node.host.states()):
+                        while len(made.server.devices) != len(made.host.states()):
                             await asyncio.sleep(0.02)
                     for _ in range(3):
                         trial.schedule()
