@@ -146,6 +146,14 @@ pairs: $(CODE) ## Compare what kae diff claims of random pairs of commits with o
 	$(BIN)/python -m tests.property.revision_pairs --count $(or $(COUNT),300) --seed $(SEED)
 	$(BIN)/python -m tests.property.node_pairs --count $(or $(COUNT),300) --seed $(SEED)
 
+.PHONY: policy-edits
+policy-edits: $(CODE) ## Edit policies of random fleets by the commands for it, and read the files a second time (COUNT=300 SEED=0)
+	$(BIN)/python -m tests.property.policy_edits --count $(or $(COUNT),300) --seed $(SEED)
+
+.PHONY: rehearsals
+rehearsals: $(CODE) ## Rehearse random pairs of commits on a real control plane, and compare with kae diff (COUNT=60 SEED=0)
+	$(BIN)/python -m tests.cluster.rehearsals --count $(or $(COUNT),60) --seed $(SEED)
+
 .PHONY: places
 places: $(CODE) ## Break places of a fake host (links, pipes, full, read-only and dead mounts) under the driver installer; root (COUNT=2000 SEED=0)
 	$(BIN)/python -m tests.property.places --count $(or $(COUNT),2000) --seed $(SEED)
@@ -263,6 +271,7 @@ bench: $(CODE) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT)
 	$(BIN)/python -m benchmarks.plugin
 	$(BIN)/python -m benchmarks.watcher
 	$(BIN)/python -m benchmarks.watchers
+	$(BIN)/python -m benchmarks.delivery
 
 .PHONY: fuzz
 fuzz: $(CODE) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output

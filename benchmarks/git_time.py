@@ -31,7 +31,7 @@ spec:
   monitoring: {{enabled: true}}
 """
 _MIRROR = "  images: {mirrors: [{from: registry.k8s.io, to: mirror.example.com}]}\n"
-_SETTINGS = (
+SETTINGS = (
     *(("user.name", "benchmark"), ("user.email", "benchmark@example.com"), ("commit.gpgSign", "false")),
     # A clean-up that git begins by itself would be in the time of another step.
     *(("gc.auto", "0"), ("maintenance.auto", "false")),
@@ -39,9 +39,9 @@ _SETTINGS = (
 _MANY = "feature.manyFiles"
 
 
-def project(folder: Path) -> None:
+def project(folder: Path, clusters: int, nodes: int) -> None:
     """Write a project of all clusters, with the settings that `kae init` writes for git."""
-    fleets.clusters(folder, CLUSTERS, NODES)
+    fleets.clusters(folder, clusters, nodes)
     shutil.rmtree(folder / "policies")
     shutil.copytree(
         fleets.project(folder / "more", ("tls", "storage", "web", "edge")) / "policies", folder / "policies"
@@ -72,7 +72,7 @@ class Repositories:
     def __init__(self, top: Path) -> None:
         self.rows: list[Sequence[str]] = []
         self.folder = top / "work"
-        project(self.folder)
+        project(self.folder, CLUSTERS, NODES)
         self.environments = tuple(
             {**os.environ, "GIT_DIR": str(top / name / ".git"), "GIT_WORK_TREE": str(self.folder)}
             for name in ("plain", "many")
@@ -83,7 +83,7 @@ class Repositories:
             origin = f"{environment['GIT_DIR']}/../origin.git"
             bare = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
             self._git(bare, "init", "--quiet", "--bare", "--initial-branch=main", origin)
-            for key, value in (*_SETTINGS, ("remote.origin.url", origin)):
+            for key, value in (*SETTINGS, ("remote.origin.url", origin)):
                 self._git(environment, "config", key, value)
         self._git(self.environments[1], "config", _MANY, "true")
 

@@ -13,7 +13,7 @@ from runtime import metrics
 
 def families(node: plugin.Plugin, registrations: Sequence[service.Served]) -> Iterator[metrics.Family]:
     """Yield the metrics."""
-    shared = "Advertised devices; a shared device counts once."
+    shared = "Devices as the kubelet was told, Healthy or Unhealthy; a shared one counts once."
     counts = _counts(node)
     yield metrics.Family(
         "kae_device_plugin_devices", shared, sorted(counts.items()), labels=("resource", "health", "numa_node")
@@ -35,9 +35,10 @@ def families(node: plugin.Plugin, registrations: Sequence[service.Served]) -> It
     yield metrics.Family("kae_device_plugin_registered", watches, registered, labels=("resource",))
     results = [((each.resource, result), count) for each in registrations for result, count in each.results.items()]
     labels = ("resource", "result")
-    yield metrics.Family("kae_device_plugin_registrations", "Registrations, by result.", results, labels, counts=True)
-    answers = node.allocations.items()
-    yield metrics.Family("kae_device_plugin_allocations", "Answers to Allocate.", answers, labels, counts=True)
+    offers = "What the kubelet said to an offer: succeeded or failed."
+    yield metrics.Family("kae_device_plugin_registrations", offers, results, labels, counts=True)
+    answers = "Answers to Allocate: succeeded or failed."
+    yield metrics.Family("kae_device_plugin_allocations", answers, node.allocations.items(), labels, counts=True)
 
 
 def _counts(node: plugin.Plugin) -> Counter[tuple[str, str, str]]:

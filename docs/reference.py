@@ -2,7 +2,8 @@
 
 `python -m docs.reference` writes docs/policy-reference.md and docs/recipe-reference.md from the models,
 docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/,
-docs/catalogue.md from the shipped recipes, and docs/tour.md from the record of a test.
+docs/catalogue.md from the shipped recipes, docs/commands.md from the parsers of the arguments, and docs/tour.md from
+the record of a test.
 """
 
 import json
@@ -14,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler import diagnostic_formats, diagnostics, kae, keywords, schema
+from compiler import codes, diagnostic_formats, diagnostics, kae, keywords, schema
 from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import catalogue, tour
+from docs import catalogue, commands, messages, metrics, security_claims, tour
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -71,6 +72,16 @@ _IMPORTED = {
 }
 """Values files that earn the codes of `kae import`; every other code has a folder in tests/failures/."""
 
+_WEIGHTS = {
+    "error": "errors",
+    "guard": "errors that a project may lower",
+    "removal": "removals: errors that a person may accept, and a project may lower",
+    "warning": "warnings",
+    "change": "warnings of what a compile changes",
+    "risk": "risks of `kae diff`: warnings that a person may accept",
+}
+"""The weights of rules, as a reader meets them."""
+
 _OVERRIDES = ("version", "repository", "image", "source", "state")
 """The fields of `policy.Overrides`, which mappings, waves and frozen groups share."""
 
@@ -93,8 +104,13 @@ def recipe_reference() -> str:
 
 
 def findings() -> str:
-    """Return the text of docs/findings.md: a section for each code."""
-    return _FINDINGS_HEAD + "".join(_finding(name, code) for name, code in diagnostics.CODES.items())
+    """Return the text of docs/findings.md: the codes by what they are, and a section for each."""
+    rows = (
+        (said, ", ".join(f"[{name}](#{name})" for name in diagnostics.CODES if codes.TABLE[name][0] == weight))
+        for weight, said in _WEIGHTS.items()
+    )
+    sections = (_finding(name, code) for name, code in diagnostics.CODES.items())
+    return f"{_FINDINGS_HEAD}\n{catalogue.table(('kind', 'codes'), rows)}{''.join(sections)}"
 
 
 def _finding(name: str, code: diagnostics.Code) -> str:
@@ -305,8 +321,12 @@ def main() -> None:
         RECIPES: recipe_reference,
         FINDINGS: findings,
         EXAMPLES: examples,
+        commands.PAGE: commands.text,
         tour.PAGE: tour.text,
         catalogue.PAGE: catalogue.text,
+        messages.PAGE: messages.text,
+        metrics.PAGE: metrics.text,
+        security_claims.PAGE: security_claims.text,
     }
     for path, made in pages.items():
         text = made()

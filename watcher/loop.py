@@ -67,7 +67,7 @@ class State(msgspec.Struct):
         yield _one("kae_watcher_nodes_refused", refused, self.refused)
         yield _one("kae_watcher_interval_seconds", "The configured time between full lists.", self.interval_s)
         if self.success_s is not None:
-            reached = "When the repository was reached last."
+            reached = "When the repository was last reached while the nodes were followed."
             yield _one("kae_watcher_last_success_timestamp_seconds", reached, self.success_s)
         yield _one("kae_watcher_commits", "Commits pushed.", self.commits, counts=True)
         lost = "Pushes refused because somebody else was faster."

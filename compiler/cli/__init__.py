@@ -27,7 +27,7 @@ _EPILOG = """exit codes:
   1  documents are wrong (with --strict: any warning)
   2  usage
   3  I/O error: a file, a disk, a network
-  4  documents are fine, but output/ (compile --check) or the cluster (status) differs from them
+  4  documents are fine, but output/ (compile --check) or the cluster (status, rehearse) differs from them
 
 `kae COMMAND --help` shows the options of a command, with examples.
 """
@@ -38,7 +38,7 @@ _ELSEWHERE = {
     "version": "`kae --version` does that.",
     "get": "`kae plan` does that.",
     "describe": "`kae explain` does that.",
-    "apply": "kae never writes to a cluster: commit output/, and Argo CD or Flux applies it.",
+    "apply": "kae applies nothing: commit output/, and Argo CD or Flux applies it.",
 }
 """The hint for each command of other tools that people try."""
 

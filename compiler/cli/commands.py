@@ -80,7 +80,7 @@ def _merge_findings(command: cli.Parser) -> None:
         "kae merge-findings shard-*.json",
         "kae merge-findings --format github shard-0.json shard-1.json",
     )
-    text = "what `kae compile --shard I/N --findings` has written"
+    text = "what `kae compile --shard I/N --findings FILE` has written"
     command.add_argument("files", nargs="+", metavar="FILE", help=text)
     options.verdict(command, has_formats=True)
 
@@ -131,6 +131,24 @@ def _simulate(command: cli.Parser) -> None:
     text = "what chance begins with (default: 0); the same seed gives the same answer"
     command.add_argument("--seed", type=options.number(0, 2**32 - 1, "a seed"), default=0, metavar="N", help=text)
     options.answer(command, "markdown")
+    options.quiet(command)
+
+
+@_command("play a change on a real control plane with hollow nodes, and compare its pods with what kae diff says")
+def _rehearse(command: cli.Parser) -> None:
+    command.examples(
+        "kae rehearse --programs ~/kubernetes/server/bin    the edits since the last commit",
+        "kae rehearse main --to HEAD --cluster east",
+        "kae rehearse --kubeconfig empty.yaml -o json       on a cluster without nodes and pods",
+    )
+    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
+    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
+    options.repeatable(command, "--cluster", "NAME", "only this cluster")
+    text = "the folder of etcd, kube-apiserver, kube-controller-manager and kube-scheduler (default: those on PATH)"
+    command.add_argument("--programs", metavar="DIR", help=text)
+    text = "write to the empty cluster that FILE leads to, instead of one that the command starts"
+    options.live(command, text)
+    options.answer(command)
     options.quiet(command)
 
 
@@ -193,6 +211,7 @@ def _preflight(command: cli.Parser) -> None:
     command.examples(
         "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
         "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
+        "kae preflight --kernels kernels.txt -o json | jq -c .matrix    what to build, as a matrix of jobs",
         "skopeo inspect docker://IMAGE | kae preflight --image IMAGE",
         "kae preflight --image driver.tar    as `podman save --format oci-archive -o driver.tar IMAGE` writes it",
     )
@@ -200,6 +219,10 @@ def _preflight(command: cli.Parser) -> None:
     form = "the output of `uname -r`"
     kernel = options.matching("a kernel's full version", names.KERNEL_PATTERN, names.KERNEL_LENGTH, form)
     subject.add_argument("--kernel", type=kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it")
+    text = (
+        "kernels to come, one a line; - is standard input: which image has each policy and pool, and what is to build?"
+    )
+    subject.add_argument("--kernels", type=options.utf8, metavar="FILE", help=text)
     text = "an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?"
     subject.add_argument("--image", type=options.utf8, metavar="IMAGE|FILE", help=text)
     command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
@@ -228,6 +251,87 @@ def _bump(command: cli.Parser) -> None:
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
     options.answer(command)
     options.quiet(command)
+
+
+@_command("add a wave to a policy's file: nodes that change earlier than the rest")
+def _wave(command: cli.Parser) -> None:
+    command.examples("kae wave add tls canary --percent 5 --version 2.3.0")
+    verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
+    verb = cli.added(verbs, "add", "add a wave: nodes by percent, name or labels, and the version that they get")
+    verb.examples(
+        "kae wave add tls canary --percent 5 --version 2.3.0",
+        "kae wave add tls lab --node kp920-rack1-03 --node kp920-rack1-04 --before canary",
+        "kae wave add desk canary -l zone=a --cluster east --image modules --version 8.2",
+    )
+    verb.add_argument("policy", metavar="POLICY", help="the policy's name")
+    verb.add_argument("new", metavar="WAVE", help="the wave's name")
+    ways = verb.add_mutually_exclusive_group(required=True)
+    text = "the share of the policy's nodes that is in this wave or in one before it"
+    ways.add_argument("--percent", type=_percent, metavar="N", help=text)
+    _members(verb, ways)
+    _version(verb, "the version that its nodes get")
+    verb.add_argument("--before", metavar="WAVE", help="put it before this wave (default: last)")
+    _edits(verb)
+
+
+@_command("make what a wave has instead the policy's, in its file; the wave stays")
+def _promote(command: cli.Parser) -> None:
+    command.examples("kae promote tls/canary", "kae promote tls/canary --check")
+    command.add_argument("promoted", type=_of_policy, metavar="POLICY/WAVE", help="the policy's name and the wave's")
+    _edits(command)
+
+
+@_command("add a frozen group to a policy's file: nodes that keep what they have")
+def _freeze(command: cli.Parser) -> None:
+    command.examples(
+        "kae freeze tls batch7 --node kp920-rack1-03 --node kp920-rack1-04",
+        "kae freeze tls zone-a -l topology.kubernetes.io/zone=a --cluster east --version 2.2.0",
+    )
+    command.add_argument("policy", metavar="POLICY", help="the policy's name")
+    command.add_argument("new", metavar="GROUP", help="the group's name")
+    _members(command, command.add_mutually_exclusive_group(required=True))
+    _version(command, "the version that its nodes get (default: what they have)")
+    _edits(command)
+
+
+@_command("remove a frozen group from a policy's file")
+def _thaw(command: cli.Parser) -> None:
+    command.examples("kae thaw tls batch7")
+    command.add_argument("policy", metavar="POLICY", help="the policy's name")
+    command.add_argument("frozen", metavar="GROUP", help="the frozen group's name")
+    _edits(command)
+
+
+@_command("end a policy by two commits: the first removes its driver, the second deletes it")
+def _retire(command: cli.Parser) -> None:
+    command.examples("kae retire tls    twice, with a commit and a removed driver in between")
+    command.add_argument("policy", metavar="POLICY", help="the policy's name")
+    _edits(command)
+
+
+def _members(command: cli.Parser, ways: options.Container) -> None:
+    """Add the options that choose nodes of a wave or of a frozen group."""
+    options.repeatable(ways, "--node", "NODE", "this node, by its name", dest="nodes")
+    text = "nodes of the inventory with these labels, in kubectl's syntax"
+    ways.add_argument("-l", "--selector", type=_labels, metavar="SELECTOR", help=text)
+    options.repeatable(command, "--cluster", "NAME", "only in this cluster", dest="clusters")
+
+
+def _version(command: cli.Parser, text: str) -> None:
+    """Add the options of a version that some nodes get instead."""
+    command.add_argument("--version", type=options.utf8, metavar="V", help=text)
+    command.add_argument("--image", metavar="NAME", help="the image of the recipe, which a DevicePolicy needs")
+
+
+def _edits(command: cli.Parser) -> None:
+    """Add the options of a command that edits a policy's file."""
+    command.set_defaults(writes=True)
+    command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
+    command.add_argument("--check", action="store_true", help="write nothing; say what the edit would do")
+    options.accept(command, "let a risk pass, such as large-step:east/tls")
+    options.answer(command)
+    options.quiet(command)
+    command.renamed = {**command.renamed, "--dry-run": "Write --check.", "--nodes": "Write --node, for each."}
 
 
 @_command("make a new GitOps repository that compiles")
@@ -450,6 +554,23 @@ def _help(command: cli.Parser) -> None:
     command.examples("kae help compile")
     command.set_defaults(in_project=False)
     command.add_argument("topic", nargs="?", metavar="COMMAND", help="the command; all of them by default")
+
+
+def _of_policy(text: str) -> str:
+    if not all(text.partition("/")):
+        raise argparse.ArgumentTypeError(f"'{text}' names no wave; write POLICY/WAVE, such as tls/canary")
+    return text
+
+
+def _percent(text: str) -> float | int:
+    """Return a share of nodes as a document has it."""
+    try:
+        found = float(text.removesuffix("%"))
+    except ValueError:
+        found = 0
+    if not 0 < found <= 100:
+        raise argparse.ArgumentTypeError(f"'{text}' is no share of nodes; use a number up to 100, such as 5")
+    return int(found) if found.is_integer() else found
 
 
 def _labels(text: str) -> str:

@@ -106,9 +106,9 @@ def output_folder(command: cli.Parser, text: str) -> None:
     command.renamed = {**command.renamed, "--output": _OUTPUT}
 
 
-def live(command: cli.Parser) -> None:
+def live(command: cli.Parser, text: str = "ask the cluster that FILE leads to") -> None:
     """Add the options that name a live cluster, as in kubectl."""
-    command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")
+    command.add_argument("--kubeconfig", metavar="FILE", help=text)
     command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")
 
 

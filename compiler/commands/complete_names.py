@@ -26,9 +26,9 @@ def of(sort: str, values: Mapping[str, str]) -> Iterable[str]:
         case "revision" | "to":
             with repository.Repository() as found:
                 return ["HEAD", *found.names()]
-        case "cluster" | "node" | "recipe" | "shown":
+        case "cluster" | "clusters" | "node" | "nodes" | "recipe" | "shown":
             return _of_project(sort, project_file.of(argparse.Namespace()))
-        case "frozen" | "image" | "mapping" | "policy" | "recipes" | "wave":
+        case "before" | "frozen" | "image" | "mapping" | "policy" | "promoted" | "recipes" | "wave":
             # Inventories may be large.
             fleet, _ = load.policies(project_file.of(argparse.Namespace()))
             return _of_policies(sort, values.get("policy"), fleet.policies)
@@ -36,10 +36,11 @@ def of(sort: str, values: Mapping[str, str]) -> Iterable[str]:
 
 
 def _of_project(sort: str, settings: Settings) -> Iterable[str]:
-    if sort == "node":
+    if sort in ("node", "nodes"):
         project = load.project(settings)
-        return (f"{cluster}/{name}" for cluster, name in load.nodes(project, project.fleet.clusters))
-    if sort == "cluster":
+        found = load.nodes(project, project.fleet.clusters)
+        return sorted({name if sort == "nodes" else f"{cluster}/{name}" for cluster, name in found})
+    if sort in ("cluster", "clusters"):
         declared, _ = load.policies(settings)
         inventories, _findings = document_files.find(settings.inventories)
         return sorted(load.names_of(declared) | {names.stem(item.name) for item in inventories})
@@ -57,6 +58,9 @@ def _of_policies(sort: str, named: str | None, policies: Sequence[definitions.Po
             return sorted(recipe.name for recipe in reader.recipes_of(policies))
         case "image":
             return sorted({name for one in chosen if one.written.names_images for name in one.written.images})
+        case "promoted":
+            return (f"{one.name}/{group.name}" for one in policies for group in one.groups if not group.is_frozen)
         case "mapping":
             return (mapping.name for policy in chosen for mapping in policy.mappings)
-    return (group.name for policy in chosen for group in policy.groups if group.sort == sort)
+    wanted = "wave" if sort == "before" else sort
+    return (group.name for policy in chosen for group in policy.groups if group.sort == wanted)

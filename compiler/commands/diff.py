@@ -25,9 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     failing: dict[str, diagnostics.Severity] = dict.fromkeys(arguments.fail_on, "error")
     arguments.settings = settings._replace(severities={**settings.severities, **failing})
-    accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
-    others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
-    risks = _told(arguments, others)
+    accepted, risks = judged(arguments, found)
     body, for_programs = "", dict[str, Any]()
     if arguments.shape in ("json", "yaml"):
         for_programs = diff_data.data(found, accepted)
@@ -44,6 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     findings.tell_unused(arguments.accept, diagnostics.RISKS, found.risks)
     is_wrong = faults or findings.concluded(arguments, risks) or (arguments.exit_code and not found.is_empty)
     return cli.WRONG if is_wrong else cli.FINE
+
+
+def judged(arguments: argparse.Namespace, found: Difference) -> tuple[list[Acceptable], diagnostics.Findings]:
+    """Return the risks of a difference that the call accepts, and the findings on all others."""
+    accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
+    others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
+    return accepted, _told(arguments, others)
 
 
 def _forecast(found: Difference) -> Sequence[str]:

@@ -5,19 +5,20 @@ With --image, whether an image holds the driver that its policies put on nodes.
 
 import argparse
 import json
+import re
 import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, errors, recipes, wording
+from compiler import cli, errors, names, recipes, wording
 from compiler.checks import driver_images
 from compiler.cli import findings
 from compiler.planning import image_matrix, images, plan, preflight
 from compiler.project import project_file
 from compiler.project.by_cluster import planned, workers
-from compiler.views import plan_text
+from compiler.views import kernels, plan_text
 
 _Answered = tuple[str, Sequence[tuple[recipes.Recipe, Sequence[preflight.Answer]]]]
 """A cluster with the answers of its policies, by recipe."""
@@ -32,10 +33,12 @@ _BYTES = 4 << 20
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what each policy would do for the kernel; return 1 where none would serve it."""
+    if arguments.kernel is None and arguments.os is not None:
+        cli.parser().error("--os is about --kernel.", "Leave it out: images and lists of kernels name no system.")
     if arguments.image is not None:
-        if arguments.os is not None:
-            cli.parser().error("--os is about --kernel.", "Leave it out: the labels of an image name no system.")
         return _of_image(arguments)
+    if arguments.kernels is not None:
+        return _of_list(arguments, _listed(arguments.kernels))
     run = planned.of_settings(
         project_file.of(arguments),
         arguments.cluster,
@@ -53,6 +56,56 @@ def run(arguments: argparse.Namespace) -> int:
     data: dict[str, Any] = {"kernel": arguments.kernel, "os": arguments.os, "served": served, "remarks": remarks}
     findings.show(arguments, found, body, **data, clusters=list(map(_cluster, run.answers)))
     return cli.FINE if served else cli.WRONG
+
+
+def _of_list(arguments: argparse.Namespace, wanted: Sequence[str]) -> int:
+    """Print the image of each kernel to come, by policy and pool; return 1 where no policy would serve one."""
+    run = planned.of_settings(
+        project_file.of(arguments), arguments.cluster, lambda view, _: [*kernels.of_plan(view, wanted)], workers.Crew()
+    )
+    found = findings.without_warnings(arguments, run.findings)
+    findings.require_fine(arguments, found)
+    every = [item for answered in run.answers for item in answered]
+    served = {kernel for kernel, answers, _ in every if any(answer.is_served for _, answer in answers)}
+    rows = [row for kernel in wanted for one, _, own in every if one == kernel for row in own]
+    unserved = [kernel for kernel in wanted if kernel not in served]
+    remarks = [f"No policy would serve a node with the kernel '{kernel}'." for kernel in unserved]
+    for kernel in wanted:
+        offers = [
+            (recipe, offer) for one, own, _ in every if one == kernel for recipe, item in own for offer in item.offers
+        ]
+        remarks += _unsupported(offers, kernel)
+    body = (f"{line}\n" for line in (*kernels.lines(rows), *remarks))
+    result: dict[str, Any] = {
+        "kernels": [*wanted],
+        "unserved": unserved,
+        "remarks": remarks,
+        "images": kernels.data(rows),
+        "matrix": kernels.matrix(rows),
+    }
+    findings.show(arguments, found, body, **result)
+    return cli.WRONG if unserved else cli.FINE
+
+
+def _listed(name: str) -> Sequence[str]:
+    """Return the kernels of a file or of standard input, a line each. Raises WorldError."""
+    hint = "Write a kernel a line, as `uname -r` prints it."
+    try:
+        text = cli.piped(hint)[1].decode() if name == "-" else Path(name).read_text("utf-8")
+    except OSError as error:
+        raise errors.WorldError(f"{wording.file_name(name)} cannot be read: {error.strerror}.", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise errors.RefusedError(f"{wording.file_name(name)} is not UTF-8.", hint=hint) from error
+    found = [line.partition("#")[0].strip() for line in text.splitlines()]
+    for number, kernel in enumerate(found, 1):
+        if kernel and (len(kernel) > names.KERNEL_LENGTH or not re.fullmatch(names.KERNEL_PATTERN, kernel)):
+            place = f"{wording.file_name(name)}:{number}"
+            raise errors.RefusedError(
+                f"{place}: '{wording.escaped(kernel)}' is not a kernel's full version.", hint=hint
+            )
+    if not any(found):
+        raise errors.RefusedError(f"{wording.file_name(name)} has no kernel.", hint=hint)
+    return [*dict.fromkeys(filter(None, found))]
 
 
 def _answers(view: plan.Plan, kernel: str) -> _Answered:
@@ -87,13 +140,20 @@ def _remarks(
         yield f"{image} has to hold the modules, below /opt/lib/modules/{arguments.kernel}/."
     for image in sorted({image for _, offer in every for image in offer.named}):
         yield f"{image} has to be there: it is named after the kernel."
+    yield from _unsupported(every, arguments.kernel, arguments.os)
+
+
+def _unsupported(
+    every: Sequence[tuple[recipes.Recipe, preflight.Offer]], kernel: str, system: str | None = None
+) -> Iterator[str]:
+    """Yield whose driver is not known to support a kernel or a system, of those that bring one."""
     brought = {recipe.name: recipe for recipe, offer in every if offer.source != "inTree"}
     for recipe in brought.values():
         support, whose = recipe.support, f"{recipe.words.software}'s driver is not known to support"
-        if support and arguments.os and not support.has_system(arguments.os):
-            yield f"{whose} '{arguments.os}'."
-        if support and not support.has_kernel(arguments.kernel):
-            yield f"{whose} the kernel '{arguments.kernel}'."
+        if support and system and not support.has_system(system):
+            yield f"{whose} '{system}'."
+        if support and not support.has_kernel(kernel):
+            yield f"{whose} the kernel '{kernel}'."
 
 
 def _cluster(answered: _Answered) -> dict[str, Any]:

@@ -267,31 +267,35 @@ class Recipes(msgspec.Struct, frozen=True, kw_only=True):
     Folders around a path, and globs that may mean it, give it: `hostPath: /sys/kernel/debug` refuses /sys too."""
 
 
-# The fields of the watcher have comments: in schemas they have no description, as docs/watcher.md alone explains them.
-
-
 class WatcherRepository(msgspec.Struct, frozen=True, kw_only=True):
     """Where the watcher commits the inventory; never what a GitOps engine applies."""
 
     url: Annotated[str, forms.git_url("Remove them; the watcher reads those of watcher.secretName.")]
-    branch: forms.Branch = "main"  # It gets the commits.
-    path: forms.GitPath = "inventory"  # The folder of <cluster>.json.
+    """https, ssh, or git@host:path, without a password."""
+    branch: forms.Branch = "main"
+    """It gets the commits. One that does not exist is begun from the default branch."""
+    path: forms.GitPath = "inventory"
+    """The folder of CLUSTER.json."""
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True):
     """Who the commits are by."""
 
     name: Annotated[str, forms.Keywords(minLength=1, maxLength=200)] = "kae-watcher"
+    """Their name."""
     email: Annotated[str, forms.text(r"[^ @<>]+@[^ @<>]+", 200, "an e-mail address, such as kae@example.com")] = (
         "kae-watcher@localhost"
     )
+    """Their address; a signing key is registered for the user with it."""
 
 
 class Signing(msgspec.Struct, frozen=True, kw_only=True):
     """How commits are signed."""
 
     format: Literal["ssh"]
-    secretName: forms.ObjectName  # The Secret that holds the key.
+    """By an ssh key, alone."""
+    secretName: forms.ObjectName
+    """The Secret that holds the key."""
 
 
 LabelGlob = Annotated[str, forms.text(r"[A-Za-z0-9._/*?-]+", 317, "a label key or a glob, such as example.com/*")]
@@ -340,7 +344,11 @@ class WatcherVariable(pods.EnvVar, frozen=True, kw_only=True):
 class WatchedLabels(msgspec.Struct, frozen=True, kw_only=True):
     """What of the nodes enters the inventory."""
 
-    labels: tuple[LabelPrefix, ...] = ()  # Keys, or beginnings of keys that end with / or *; without any, all.
+    labels: tuple[LabelPrefix, ...] = ()
+    """The label keys that the inventory keeps, or beginnings of keys that end with / or *; without any, all.
+
+    They have to include what decides: labels of devices, opt-outs, and those of the cluster's selectors.
+    """
 
 
 class Watcher(msgspec.Struct, frozen=True, kw_only=True):
@@ -353,29 +361,49 @@ class Watcher(msgspec.Struct, frozen=True, kw_only=True):
     nodeSelector: selectors.Selector | None = None
     """The nodes that the pods may run on; absent means every node whose taints they tolerate."""
     enabled: bool = False
-    image: forms.ImagePart = release.reference("kae-watcher", release.REPOSITORY)  # The whole reference.
+    """true: the watcher is part of the output."""
+    image: forms.ImagePart = release.reference("kae-watcher", release.REPOSITORY)
+    """The whole reference."""
     repository: WatcherRepository | None = None
-    secretName: forms.ObjectName | None = None  # The Secret with the repository's credentials.
-    env: tuple[WatcherVariable, ...] = ()  # Such as HTTPS_PROXY, by which git reaches the repository.
+    """Where the watcher commits the inventory; never what a GitOps engine applies."""
+    secretName: forms.ObjectName | None = None
+    """The Secret with the repository's credentials."""
+    env: tuple[WatcherVariable, ...] = ()
+    """Variables such as HTTPS_PROXY and NO_PROXY, for git alone; no credentials, as they are in git."""
     resources: pods.Resources = pods.Resources(requests={"cpu": "20m", "memory": "128Mi"}, limits={"memory": "512Mi"})
     priorityClassName: forms.ObjectName | None = None
-    # Deployment: a pod follows the nodes. CronJob: a pod lists them by the clock, commits once and ends.
+    """Before which other pods it runs; the class must exist."""
     mode: Literal["Deployment", "CronJob"] = "Deployment"
-    schedule: Schedule = "*/5 * * * *"  # When the pod of a CronJob starts.
-    interval: Interval = "10m"  # Between full lists of the nodes.
-    quietSeconds: Seconds = 10  # Without a change before additions are committed.
-    removalQuietSeconds: Seconds = 600  # Without a change before removals are committed.
-    minCommitSeconds: Annotated[int, forms.Keywords(minimum=1, maximum=86400)] = 300  # Between two commits.
-    # The share of the nodes, and the nodes whatever their share, that may lose something within 24 hours.
+    """Deployment: a pod follows the nodes. CronJob: a pod lists them by the clock, commits once and ends."""
+    schedule: Schedule = "*/5 * * * *"
+    """When the pod of a CronJob starts."""
+    interval: Interval = "10m"
+    """Between full lists, which alone see changes without a label; three missed ones raise an alert."""
+    quietSeconds: Seconds = 10
+    """Without a change before additions are committed; longer: a node that boots makes one commit, not several."""
+    removalQuietSeconds: Seconds = 600
+    """Without a change before losses are committed; use more than a node's boot time."""
+    minCommitSeconds: Annotated[int, forms.Keywords(minimum=1, maximum=86400)] = 300
+    """Between two commits."""
     maxLossPercent: Annotated[int, forms.Keywords(minimum=0, maximum=100)] = 10
+    """The share of the nodes that may lose something within 24 hours.
+
+    0: maxLossNodes alone holds. 100, for clusters that replace their nodes daily: only the loss of all is refused.
+    """
     maxLossNodes: Annotated[int, forms.Keywords(minimum=0, maximum=100_000)] = 1
+    """So many nodes may lose something within 24 hours, whatever their share is."""
     inventory: WatchedLabels = WatchedLabels()
-    ignoreLabels: tuple[LabelGlob, ...] = ()  # They never enter the inventory.
+    """What of the nodes enters the inventory."""
+    ignoreLabels: tuple[LabelGlob, ...] = ()
+    """Keys or globs of labels that change often and decide nothing; they never enter the inventory."""
     author: Author = Author()
-    # {cluster} and {summary} are filled in.
+    """Who the commits are by."""
     messageTemplate: Annotated[str, forms.Keywords(minLength=1, maxLength=2000)] = "inventory({cluster}): {summary}"
+    """The subject of a commit: {cluster} and {summary} are filled in, and the names of the nodes follow below."""
     signing: Signing | None = None
-    pushOptions: tuple[PushOption, ...] = ()  # git-push(1), --push-option: such open merge requests of GitLab.
+    """How commits are signed."""
+    pushOptions: tuple[PushOption, ...] = ()
+    """Sent with each push (git-push(1), --push-option): such open merge requests of GitLab."""
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):

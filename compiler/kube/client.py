@@ -1,6 +1,7 @@
 """Send requests to an API server with the official client, and return answers; failures are exceptions with sentences.
 
-The compiler and the watcher only read, by `Connection.get`. The driver installer also writes, by `Connection.ask`.
+The watcher and most commands only read, by `Connection.get`. The driver installer and `kae rehearse` also write, by
+`Connection.ask`.
 """
 
 import contextlib
@@ -82,6 +83,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     accept: str = JSON
     body: Mapping[str, Any] | None = None
+    content: str = JSON
+    """The type of the body; one of YAML is sent as JSON, which it is too."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +222,7 @@ class Connection:
 
     def _send(self, request: Request, read_s: float) -> Any:
         client = self._connected()
-        headers = {"Accept": request.accept} | ({} if request.body is None else {"Content-Type": JSON})
+        headers = {"Accept": request.accept} | ({} if request.body is None else {"Content-Type": request.content})
         query = list(request.query.items())
         arguments = client.param_serialize(
             request.method, request.path, request.names, query, headers, request.body, auth_settings=["BearerToken"]

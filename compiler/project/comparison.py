@@ -9,6 +9,7 @@ import functools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -41,16 +42,51 @@ def of_revisions(
     `settings` are those of the working tree, `chosen` the clusters to compare, all if it is empty; without `is_cached`
     nothing is read from .kae_cache/ or written to it. Raises WorldError.
     """
+    with _opened(revision, to, settings) as (before, after):
+        return _between(before, after, chosen, is_cached=is_cached)
+
+
+def of_edit(settings: Settings, edited: Mapping[str, bytes | None]) -> difference.Difference:
+    """Return the difference between HEAD and the working tree with these files as they will be, None for one that goes.
+
+    `settings` are those of the working tree. Raises WorldError.
+    """
+    judge = schema.Judge(package_data.schemas())
+    with repositories.Repository() as repository:
+        return _between(_of_revision(repository, "HEAD", judge), _of_working_tree(judge, settings, edited))
+
+
+def _between(
+    before: "_Side", after: "_Side", chosen: Sequence[str] = (), *, is_cached: bool = True
+) -> difference.Difference:
+    known = _Remembered(is_used=is_cached)
+    written = _written(before, after)
+    found = _Comparison(before, after, known, written).result(chosen)
+    if not chosen:
+        known.save()
+    return found
+
+
+def sides_of(
+    revision: str, to: str | None, settings: Settings, chosen: Sequence[str] = ()
+) -> Iterator[tuple[str, sides.Planned | None, sides.Planned | None]]:
+    """Yield each cluster as both sides make it, None where one does not have it; `of_revisions` says of errors.
+
+    Nothing tells that a cluster does not differ. Raises WorldError.
+    """
+    with _opened(revision, to, settings) as (before, after):
+        for name in sorted({*before.clusters, *after.clusters}):
+            if not chosen or name in chosen:
+                was, now = (side.made(side.clusters.get(name))[0] for side in (before, after))
+                yield name, was, now
+
+
+@contextlib.contextmanager
+def _opened(revision: str, to: str | None, settings: Settings) -> Iterator[tuple["_Side", "_Side"]]:
     judge = schema.Judge(package_data.schemas())
     with repositories.Repository() as repository:
         before = _of_revision(repository, revision, judge)
-        after = _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
-        known = _Remembered(is_used=is_cached)
-        written = _written(before, after)
-        found = _Comparison(before, after, known, written).result(chosen)
-        if not chosen:
-            known.save()
-        return found
+        yield before, _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
 
 
 _Made = tuple[sides.Planned | None, diagnostics.Findings]
@@ -102,17 +138,30 @@ class _Side(msgspec.Struct, frozen=True, kw_only=True):
         return sides.of_plan(planned, pipeline.manifests_of(planned, self.settings.applied)), ()
 
 
-def _of_working_tree(judge: schema.Judge, settings: Settings) -> _Side:
+def _of_working_tree(
+    judge: schema.Judge, settings: Settings, edited: Mapping[str, bytes | None] = MappingProxyType({})
+) -> _Side:
     """Return the documents of the working tree, whose errors are also those on output/. Raises WorldError."""
     output = project_file.output(settings)
     files, findings = document_files.find(settings.folders)
     item = project_file.file()
     inputs = [*([item] if item else ()), *files]
-    sources = [repositories.Source(each.name, functools.partial(document_files.read, each)) for each in inputs]
+    if other := edited.keys() - {each.name for each in inputs}:
+        raise errors.RefusedError(f"'{min(other)}' has another name in the project.", hint="Remove the link to it.")
+    sources = [
+        repositories.Source(each.name, functools.partial(_content, each, edited))
+        for each in inputs
+        if edited.get(each.name, b"") is not None
+    ]
     side = _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
     on_output = foreign.engine_files(output, frozenset(side.clusters), settings.extra)
     found = foreign_checks.engine_files(str(output), on_output)
     return msgspec.structs.replace(side, errors=_errors(settings, (*side.errors, *found)))
+
+
+def _content(item: document_files.Input, edited: Mapping[str, bytes | None]) -> bytes:
+    content = edited.get(item.name)
+    return document_files.read(item) if content is None else content
 
 
 def _of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> _Side:

@@ -75,8 +75,6 @@ class Nfd(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[ir.Term, ...]
     """The nodes of the master and of the garbage collector; none means every node."""
     worker_tolerations: tuple[pods.Toleration, ...]
-    advertises: bool
-    """True where the rules of a recipe have the master give extended resources to nodes."""
     fixed_user: bool
     """False where pods may not name their users: OpenShift assigns one of the namespace's range, and refuses others."""
     features: str
@@ -118,7 +116,6 @@ def _nfd(planned: plan.Plan) -> Nfd:
         minor=supported.nfd_minor(spec.image.tag) or 0,
         terms=ir.terms(spec.nodeSelector),
         worker_tolerations=tuple(dict.fromkeys((*spec.tolerations, *theirs))),
-        advertises=any(one.recipe.extended for one in planned.recipes),
         fixed_user=cluster.platform != "openshift",
         features=driver_labels.FOLDER,
     )
@@ -134,8 +131,6 @@ class Watcher(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes that take it; none means every node."""
     config: str
     metrics_port: int | None
-    advertises: bool
-    """True where the rules of a recipe have the master give extended resources to nodes."""
     fixed_user: bool
     schedule: str | None
     """Of the CronJob; none for a Deployment."""
@@ -160,7 +155,6 @@ def watcher(planned: plan.Plan) -> Iterator[ir.Input]:
         terms=ir.terms(spec.nodeSelector),
         config=program_configs.watcher(cluster, repository, port),
         metrics_port=port,
-        advertises=any(one.recipe.extended for one in planned.recipes),
         fixed_user=cluster.spec.platform != "openshift",
         schedule=spec.schedule if spec.mode == "CronJob" else None,
     )

@@ -53,7 +53,8 @@ class DriverState:
         yield _by("state", "kae_driver_state", "1 for the state of the host, 0 for the others.", states)
         held = "For how long the host has held a Lease; 0 without one."
         yield metrics.Family("kae_driver_lease_held_seconds", held, [((), held_s or 0)])
-        yield _by("result", "kae_driver_changes", "Changes that ended.", self.changes, counts=True)
+        ends = "Changes that ended: succeeded, failed, or abandoned at the deadline."
+        yield _by("result", "kae_driver_changes", ends, self.changes, counts=True)
         # The loop's thread may add a step meanwhile.
         seconds, failures = dict(self.steps), dict(self.failures)
         yield _by("step", "kae_driver_step_seconds", "How long a step took the last time.", seconds)
@@ -65,7 +66,8 @@ class DriverState:
         shown = [((version, source, host.kernel), 1)] if host is not None else []
         yield metrics.Family("kae_driver_info", what, shown, labels=("version", "source", "kernel"))
         dead = {kind: sum(not has for has in served.values()) for kind, served in self.served.items()}
-        yield _by("kind", "kae_driver_dead_devices", "Devices without an entry that they should have.", dead)
+        without = "Devices without an entry in /sys/class/uacce, which the readiness file names."
+        yield _by("kind", "kae_driver_dead_devices", without, dead)
         since = host.record.since if host is not None else ""
         ended = "When the last change ended well, in seconds since 1970."
         moment = [((), datetime.fromisoformat(since).timestamp())] if since else []

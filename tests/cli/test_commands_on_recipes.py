@@ -317,3 +317,35 @@ def test_a_policy_of_a_recipe_that_is_not_there_is_not_changed(folder: Path) -> 
 )
 def test_names_of_recipes_and_images_are_completed(line: str, candidates: list[str], folder: Path) -> None:
     assert in_process.kae(folder, "__complete", line).out.split() == candidates
+
+
+def test_a_policy_of_a_recipe_is_edited_by_the_same_commands(folder: Path) -> None:
+    words = ("wave", "add", "desk", "lab", "--node", "t-3", "--image", "modules", "--version", "9.1")
+    revisions.commit(folder)
+    unnamed = refused(1, folder, *words[:6], "--version", "9.1")
+    told(folder, *words)
+    mapped = told(folder, "promote", "desk/lab")
+    revisions.commit(folder)
+    frozen = refused(1, folder, "freeze", "desk", "more", "--node", "t-2")
+    told(folder, "freeze", "desk", "more", "--node", "t-1")
+    told(folder, "thaw", "desk", "colo")
+    told(folder, "retire", "desk")
+
+    assert "Name one of installer, modules and plugin by --image." in unnamed
+    assert mapped.startswith(
+        "policies/desk.yaml:10: desk: the policy has what wave lab has: images.modules.version 9.1; "
+    )
+    assert frozen.startswith("kae: node 't-2' is in frozen group 'colo' already.\nhint: `kae thaw desk colo` ")
+    made = DESK.replace('{version: "9-${KERNEL_FULL_VERSION}"}', '{version: "9.1"}').replace(
+        "          nodes: [t-1]\n",
+        "          nodes: [t-1]\n        - name: lab\n          nodes: [t-3]\n          images:\n"
+        '              modules:\n                  version: "9.1"\n',
+    )
+    line = '        - {name: colo, nodes: [t-2], images: {modules: {version: "7-${KERNEL_FULL_VERSION}"}}}\n'
+    more = (
+        "        - name: more\n          nodes: [t-1]\n          images:\n              modules:\n"
+        '                  version: "9.1"\n'
+    )
+    assert (folder / "policies/desk.yaml").read_text() == made.replace(
+        line, more
+    ) + "    driver:\n        state: Absent\n"

@@ -35,6 +35,44 @@ def test_a_newer_inventory_is_taken_and_an_unchanged_one_is_not(world: World) ->
     world.ended(0, world.clone("checked"), "ci/check.sh")
 
 
+def test_the_history_of_a_watcher_is_not_fetched_and_that_of_the_main_line_stays_whole(world: World) -> None:
+    clone = world.clone("clone")
+    world.git(clone, "commit", "--quiet", "--allow-empty", "--message", "More")
+    world.git(clone, "push", "--quiet", "origin", "HEAD:main", "HEAD:inventory/default", "HEAD:inventory/west")
+    for number in range(3):
+        (clone / "inventory" / "default.json").write_text(inventory(f"kp-0{number}"))
+        world.commit(clone, "inventory")
+    world.git(clone, "push", "--quiet", "origin", "HEAD:inventory/default")
+    world.git(world.folder, "clone", "--quiet", "--depth=1", f"file://{world.bare}", "job")
+    job = world.folder / "job"
+
+    world.ended(0, job, "ci/compile.sh", "main")
+
+    assert world.text("inventory/default.json") == inventory("kp-02").strip()
+    assert world.git(job, "rev-list", "--count", "refs/kae/inventory/default") == "1"
+    assert world.git(world.bare, "rev-list", "--format=%s", "--no-commit-header", "main").split("\n") == [
+        "Compile default",
+        "More",
+        "Begin",
+    ]
+    assert world.git(job, "rev-list", "--count", "HEAD") == "3"
+
+
+def test_a_branch_that_begins_at_the_main_line_does_not_cut_its_history(world: World) -> None:
+    clone = world.clone("clone")
+    for number in range(2):
+        (clone / "inventory" / "default.json").write_text(inventory(f"kp-0{number}"))
+        world.commit(clone, "inventory")
+    world.git(clone, "push", "--quiet", "origin", "HEAD:main", "HEAD:inventory/default")
+    world.git(world.folder, "clone", "--quiet", "--no-local", str(world.bare), "job")
+    job = world.folder / "job"
+
+    world.ended(0, job, "ci/compile.sh", "main")
+
+    assert world.git(job, "rev-parse", "--is-shallow-repository") == "false"
+    assert world.git(job, "rev-list", "--count", "HEAD") == "4"
+
+
 @pytest.mark.long
 def test_watchers_may_commit_to_another_repository(world: World) -> None:
     other = world.folder / "inventory.git"

@@ -11,7 +11,7 @@ from tests import builders, in_process, project, revisions
 from tests.cli import diffs, fleet
 from tests.cli.answers import refused, told
 
-PAGE = Path(__file__).parents[2] / "docs/rollouts.md"
+PAGE = Path(__file__).parents[2] / "docs/foresight.md"
 HALF = ("percent: 50\n          version: 2.2.0", "percent: 50\n          version: 2.3.0")
 HPRE = "openfuyao.com/kae.hpre"
 STEPS = {"store-driver": 5, "drain-devices": 10, "begin-change": 1, "load-modules": 8, "end-change": 1}

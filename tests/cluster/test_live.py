@@ -238,7 +238,7 @@ def test_a_server_with_a_certificate_of_another_authority_is_not_trusted(
 
 @pytest.fixture(scope="module")
 def reader(control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A kubeconfig with the rights that docs/status.md names, and no others."""
+    """A kubeconfig with the rights of docs/examples/rights/status.yaml, and no others."""
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(LAB / "namespace"))
     folder = tmp_path_factory.mktemp("reader")
     with access.granted(control_plane, folder, access.documented()) as kubeconfig:

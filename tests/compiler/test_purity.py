@@ -20,6 +20,10 @@ EDGES = (
     "output/scan",
     "output/write",
     "project",
+    "rehearsal/api",
+    "rehearsal/hollow",
+    "rehearsal/programs",
+    "rehearsal/stage",
 )
 """The modules and packages of the compiler that may meet the world."""
 

@@ -1,4 +1,4 @@
-"""docs/drivers.md says what holds: its examples compile and work, its sentences are those of the installer."""
+"""The pages on drivers say what holds: examples compile and work, explained sentences are those of the installer."""
 
 import ast
 import re
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from docs import messages
 from installer import cli, sources
 from installer.host import digests
 from runtime import driver_config
@@ -49,8 +50,8 @@ def program() -> list[ast.Module]:
 
 
 def explained() -> list[str]:
-    """The sentences of which docs/drivers.md gives cause and remedy."""
-    return below(PAGE, "What it says")
+    """The sentences of which docs/messages.md gives cause and remedy."""
+    return messages.sentences("Driver installer")
 
 
 def below(page: Path, heading: str) -> list[str]:
@@ -164,14 +165,6 @@ def test_every_command_of_the_installer_is_one(capsys: pytest.CaptureFixture[str
             cli.main([name, "--help"])
         assert ended.value.code == 0, name
     assert {"plan", "retry", "status"} <= named
-
-
-def test_every_metric_of_the_installer_is_explained() -> None:
-    made = re.findall(r'"(kae_driver_\w+)"', (ROOT / "installer/report/driver_state.py").read_text("utf-8"))
-
-    shown = re.findall(r"^\| `(kae_driver_\w+)` \|", pages.text_of(PAGE), re.MULTILINE)
-
-    assert {name.removesuffix("_total") for name in shown} == set(made)
 
 
 def test_the_made_up_source_of_contributing_fills_a_folder_of_the_store(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from compiler import cli, diagnostics
 from compiler.project import package_data
 from compiler.rendering import templates
 from compiler.status import dra_devices
-from docs import catalogue, reference
+from docs import catalogue, commands, reference
 from tests import in_process
 from tests.documentation import behaviours
 from tests.documentation.pages import FENCE, OURS, PAGES, ROOT, blocks, chapter, name, text_of
@@ -86,17 +86,15 @@ def test_a_command_line_that_does_not_parse_fails(capsys: pytest.CaptureFixture[
         assert_parses("plan --nope")
 
 
-def test_every_command_is_in_the_readme() -> None:
-    (commands,) = (action.choices for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction))
+def test_every_command_is_on_the_page_of_commands() -> None:
+    shown = re.findall(r"^## kae (\S+)$", text_of(commands.PAGE), re.MULTILINE)
 
-    shown = {command.split()[0] for command in kae_commands(text_of(ROOT / "README.md"))}
-
-    assert shown == {each for each in commands if not each.startswith("_")}
+    assert {*shown} == {each for each in commands_of_kae() if not each.startswith("_")}
+    assert text_of(commands.PAGE) == commands.text(), "run `make docs`"
 
 
 def test_the_rights_of_kae_status_are_those_that_it_needs_for_each_kind_that_is_made() -> None:
-    page = (ROOT / "docs/status.md").read_text("utf-8")
-    (text,) = re.findall(r"^```yaml\n(apiVersion: rbac.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    text = (ROOT / "docs/examples/rights/status.yaml").read_text("utf-8")
     roles = {item["kind"]: item["rules"] for item in yaml.safe_load_all(text) if "rules" in item}
     granted = {
         (kind == "Role", group, resource)
@@ -183,19 +181,10 @@ def test_every_code_has_a_section_with_its_own_finding() -> None:
         assert f"{diagnostics.CODES[code].severity}[{code}]: " in section
 
 
-def test_the_plan_in_the_readme_is_the_plan_of_the_example() -> None:
-    (shown,) = blocks(ROOT / "README.md", "text")
-
-    answer = in_process.kae(ROOT, "plan", "--cluster", "east")
-
-    assert shown == answer.out
-
-
-def test_the_manifest_and_the_policy_in_the_readme_are_those_of_the_example() -> None:
-    policy, manifest = blocks(ROOT / "README.md", "yaml")
+def test_the_policy_in_the_readme_is_that_of_the_example() -> None:
+    (policy,) = blocks(ROOT / "README.md", "yaml")
 
     assert policy in text_of(ROOT / "policies/tls.yaml")
-    assert manifest in text_of(ROOT / "output/east/driver/daemonset-kae-driver-tls.yaml")
 
 
 def test_the_inventory_that_is_shown_is_that_of_the_example() -> None:
@@ -218,7 +207,7 @@ def test_the_finding_that_is_shown_is_one_of_the_example() -> None:
 def test_every_field_of_an_answer_is_named(command: str) -> None:
     words = command.split()
     answer = json.loads(in_process.kae(ROOT, *words, "-o", "json").out)
-    row = re.search(rf"^\| {words[0]} \| (.*) \|$", text_of(ROOT / "docs/operations.md"), re.MULTILINE)
+    row = re.search(rf"^\| {words[0]} \| (.*) \|$", text_of(commands.PAGE), re.MULTILINE)
     clusters = answer.get("clusters", [])
 
     fields = answer.keys() - {"version", "diagnostics"} | {field for cluster in clusters for field in cluster}

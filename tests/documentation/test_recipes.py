@@ -26,17 +26,19 @@ def run(folder: Path, command: str, text: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_first_recipe_gives_the_plan_that_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [block.text for block in pages.commands(PAGE) if block.text.lstrip().startswith(("kae", "mkdir", "cat"))]
-    first = "".join(text for text in texts if not text.startswith(" ")).partition("cd npx-fleet\n")
+    begin = "".join(text for text in texts if not text.startswith(" ")).partition("cd npx-fleet\n")
     fleet = tmp_path / "npx-fleet"
-    assert in_process.kae(tmp_path, *first[0].split()[1:]).code == 0
+    assert in_process.kae(tmp_path, *begin[0].split()[1:]).code == 0
     (fleet / "policies/policy.yaml").unlink()
 
-    rest = first[2]
+    rest = begin[2]
     while found := _HERE.search(rest):
         run(fleet, found[1].splitlines()[-1], found[2], monkeypatch)
         rest = rest[found.end() :]
     compiled = in_process.kae(fleet, "compile")
-    shown, *_ = pages.blocks(PAGE, "text")
+    first, images, _ = pages.blocks(PAGE, "text")
 
     assert compiled.code == 0, compiled.err
-    assert in_process.kae(fleet, "plan").out == shown
+    plan = in_process.kae(fleet, "plan").out
+    assert plan.startswith(first)
+    assert images in plan

@@ -1,4 +1,4 @@
-"""docs/reviewing.md and the README show the comments of real commits."""
+"""docs/reviewing.md shows the comment of a real commit."""
 
 import re
 import shutil
@@ -8,7 +8,6 @@ from tests import project
 from tests.documentation import pages, shell
 
 PAGE = pages.ROOT / "docs/reviewing.md"
-README = pages.ROOT / "README.md"
 
 _QUOTE = re.compile(r"(?:^>.*\n)+", re.MULTILINE)
 
@@ -33,21 +32,13 @@ def assert_quotes(page: Path, comment: str) -> None:
     assert without_ids(shown) == without_ids(quoted(comment))
 
 
-def test_the_comment_on_the_page_is_that_of_the_canary(tmp_path: Path) -> None:
-    commands = pages.command_lines(pages.text_of(PAGE)).partition("cd fleet\n")[2]
+def test_the_comment_on_the_page_is_the_beginning_of_that_of_the_canary(tmp_path: Path) -> None:
+    text = pages.text_of(pages.ROOT / "docs/rollouts.md")
+    begin, canary = (
+        pages.command_lines(pages.section(text, name)) for name in ("A rollout in five commits", "1. The canary")
+    )
     folder = shutil.copytree(shell.ROLLOUT, tmp_path / "fleet")
 
-    said = shell.run(folder, commands)
+    said = shell.run(folder, f"{begin.partition('cd fleet')[2]}{canary}kae diff HEAD~1 --to HEAD -o markdown\n")
 
-    assert_quotes(PAGE, said[said.index("### ") :])
-
-
-def test_the_comment_in_the_readme_is_the_beginning_of_that_of_its_canary(tmp_path: Path) -> None:
-    folder = shell.copy_of_the_fleet(tmp_path / "fleet")
-    begin = "git init --quiet --initial-branch=main; git add policies inventory output; git commit --quiet -m Begin"
-    shell.run(folder, begin)
-    shell.run(folder, pages.command_lines(pages.section(pages.text_of(README), "A canary")))
-
-    comment = shell.run(folder, "kae diff HEAD~1 --to HEAD -o markdown")
-
-    assert_quotes(README, comment.partition("\n<details>")[0])
+    assert_quotes(PAGE, said[said.index("### ") :].partition("\n<details>")[0])

@@ -1,4 +1,4 @@
-"""docs/watcher.md says what holds: its example compiles to what the watcher reads, its sentences are the program's."""
+"""docs/watcher.md says what holds: its example compiles to what the watcher reads, explained sentences are its own."""
 
 import argparse
 import ast
@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from compiler.fleet import clusters
+from docs import messages, reference
 from runtime import shapes
 from runtime import watcher_config as config
 from tests import in_process, project
@@ -88,13 +89,13 @@ def test_every_sentence_that_is_explained_is_one_of_the_program() -> None:
     known = [gapped(text) for tree in trees for text in sentences.texts(tree)]
     troubles = pages.chapter(pages.text_of(TROUBLES), "The watcher")
 
-    for sentence in (*sentences.quoted(section("What it says")), *sentences.quoted(troubles)):
+    for sentence in (*messages.sentences("Watcher"), *sentences.quoted(troubles)):
         assert len(sentence.replace(sentences.GAP, "")) >= LEAST, sentence
         assert any(sentences.says(text, sentence) for text in known), sentence
 
 
 def test_every_failure_of_the_watcher_is_explained() -> None:
-    known = sentences.quoted(section("What it says"))
+    known = messages.sentences("Watcher")
     trees = [ast.parse(path.read_text("utf-8")) for path in (*WATCHER, *TALK)]
     made = {gapped(text) for tree in trees for text in sentences.failures(tree, FAILURES, LEAST)}
 
@@ -103,35 +104,11 @@ def test_every_failure_of_the_watcher_is_explained() -> None:
     assert {one for one in shown if not any(sentences.says(one, each) for each in known)} == set()
 
 
-def test_every_metric_and_every_alert_is_explained() -> None:
-    made = set(re.findall(r'"(kae_watcher_\w+)"', (ROOT / "watcher/loop.py").read_text("utf-8")))
-    rules = (ROOT / "templates/monitoring/prometheusrule-kae.yaml").read_text("utf-8")
+def test_every_setting_is_explained_in_the_reference() -> None:
+    rows = re.findall(r"^\| `watcher\.([\w.]+)` \|.*\| (.*) \|$", pages.text_of(reference.REFERENCE), re.MULTILINE)
 
-    shown = set(_ROW.findall(section("Metrics and alerts")))
-
-    assert {name.removesuffix("_total") for name in shown} == made
-    for alert in re.findall(r"alert: (KAEWatcher\w+)", rules):
-        assert f"| {alert} |" in section("Metrics and alerts")
-
-
-def test_every_setting_is_explained() -> None:
-    fields = get_type_hints(clusters.Watcher)
-
-    shown = {name.partition(".")[0] for name in _ROW.findall(section("Settings"))}
-
-    assert shown == set(fields)
-
-
-def test_every_option_is_explained_with_its_default() -> None:
-    options = [
-        action for action in cli._parser()._actions if action.option_strings[0] not in ("-h", "--once", "--version")
-    ]
-    rows = dict(re.findall(r"^\| `(--[\w-]+)` \| (.*?) \|", section("Once, in CI or by the clock"), re.MULTILINE))
-
-    assert {action.option_strings[0] for action in options} == set(rows)
-    for action in options:
-        if action.default is not None:
-            assert rows[action.option_strings[0]] == str(action.default)
+    assert {name.partition(".")[0] for name, _ in rows} == set(get_type_hints(clusters.Watcher))
+    assert [name for name, meaning in rows if not meaning] == []
 
 
 def test_the_calls_that_are_shown_parse(capsys: pytest.CaptureFixture[str]) -> None:

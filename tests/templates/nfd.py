@@ -32,7 +32,6 @@ def rendered(templates: Mapping[str, str]) -> Rendered:
             minor=minor,
             terms=(),
             worker_tolerations=worker_tolerations,
-            advertises=False,
             fixed_user=True,
             features=driver_labels.FOLDER,
         )

@@ -91,7 +91,7 @@ def of(views: Sequence[plan.Plan]) -> tuple[Table, ...]:
         Table(
             "kernels",
             "Kernels",
-            ("Kernel", "Nodes", "With a driver", "Operating system", "Clusters"),
+            ("Kernel", "Nodes", "With a driver", "Images of drivers", "Operating system", "Clusters"),
             [*_kernels(views)],
             "No inventory holds a node.",
         ),
@@ -296,6 +296,9 @@ def _kernels(views: Sequence[plan.Plan]) -> Iterator[Row]:
         for decision in view.builtin.decisions:
             found[decision.node.profile.kernel_version].append(decision)
             clusters[decision.node.profile.kernel_version].add(view.cluster.name)
+    drivers = defaultdict[str, set[str]](set)
+    for each in (each for view in views for each in view.decisions if each.driver.image is not None):
+        drivers[each.node.profile.kernel_version].add(images.short(each.driver.image or ""))
     driven = Counter(
         kernel
         for view in views
@@ -308,6 +311,7 @@ def _kernels(views: Sequence[plan.Plan]) -> Iterator[Row]:
             Cell(kernel or "(unknown)", link(kernel=kernel), is_kernel=True),
             _number(plan_text.count(own)),
             _number(driven[kernel]),
+            _names(drivers[kernel]),
             _names(decision.node.profile.os_image for decision in own),
             _names(clusters[kernel]),
         )

@@ -157,11 +157,11 @@ if ! git diff --quiet HEAD --; then
     exit 1
 fi
 
+# Jobs clone a commit or two; trailers are in older ones too. Only once: ci/inventories.sh fetches without history.
+if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+    git fetch --quiet --unshallow origin "$branch"
+fi
 for ((attempt = 1; attempt <= attempts; attempt++)); do
-    # Jobs clone a commit or two; trailers are in older ones too.
-    if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
-        git fetch --quiet --unshallow origin
-    fi
     git fetch --quiet origin "$branch"
     base=$(git rev-parse FETCH_HEAD)
     git checkout --quiet --detach "$base"

@@ -11,10 +11,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 most=$((64 * 1024 * 1024))
 remote=${KAE_INVENTORY_REMOTE:-origin}
 listed=$(kae config inventories)
-present=$(git ls-remote --heads "$remote" | cut -f2)
+heads=$(git ls-remote --heads "$remote")
+present=$(cut -f2 <<<"$heads")
 
 has_branch() {
     grep --quiet --line-regexp --fixed-strings "refs/heads/$1" <<<"$present"
+}
+
+# Whether this clone has the newest commit of a branch; if so, writes it to a ref.
+has_tip() {
+    local tip
+    tip=$(awk -F '\t' -v ref="refs/heads/$1" '$2 == ref { print $1 }' <<<"$heads")
+    git cat-file -e "$tip^{commit}" 2>/dev/null && git update-ref "$2" "$tip"
 }
 
 comm -13 <(cut -f3 <<<"$listed" | sed 's|^|refs/heads/|' | sort) <(grep ^refs/heads/inventory/ <<<"$present" | sort) \
@@ -26,12 +34,14 @@ comm -13 <(cut -f3 <<<"$listed" | sed 's|^|refs/heads/|' | sort) <(grep ^refs/he
 wanted=()
 while IFS=$'\t' read -r cluster file branch path watcher; do
     if has_branch "$branch"; then
-        wanted+=("+refs/heads/$branch:refs/kae/inventory/$cluster")
+        # A commit of the main line, fetched without its history, would cut that of the main line.
+        has_tip "$branch" "refs/kae/inventory/$cluster" || wanted+=("+refs/heads/$branch:refs/kae/inventory/$cluster")
     elif [[ $watcher == watcher ]]; then
         echo "There is no branch $branch, to which the watcher of $cluster commits: $file stays as it is." >&2
     fi
 done <<<"$listed"
-[[ -z ${wanted[*]-} ]] || git fetch --quiet --no-tags "$remote" "${wanted[@]}"
+# Watchers commit all day, and nobody needs their older commits here.
+[[ -z ${wanted[*]-} ]] || git fetch --quiet --no-tags --depth=1 "$remote" "${wanted[@]}"
 
 while IFS=$'\t' read -r cluster file branch path watcher; do
     has_branch "$branch" || continue

@@ -1,9 +1,8 @@
-"""Access for others than the administrator: service accounts, and the rights that docs/status.md names."""
+"""Access for others than the administrator: service accounts, and the rights of docs/examples/rights/."""
 
 import contextlib
 import copy
 import itertools
-import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from tests.cluster.control import api, certificates, pods
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.local import waiting
 
-_PAGE = Path(__file__).resolve().parents[3] / "docs/status.md"
+_RIGHTS = Path(__file__).resolve().parents[3] / "docs/examples/rights"
 _HOME = "default"
 
 
@@ -37,15 +36,14 @@ def token_of(plane: control_planes.ControlPlane, account: str) -> str:
 
 
 def documented() -> list[dict[str, Any]]:
-    """Return the objects that give the rights of `kae status`, as docs/status.md has them."""
-    (text,) = re.findall(r"^```yaml\n(apiVersion: rbac.*?)^```$", _PAGE.read_text(), re.M | re.S)
-    return list(yaml.safe_load_all(text))
+    """Return the objects that give the rights of `kae status`, as docs/examples/rights/ has them."""
+    return list(yaml.safe_load_all((_RIGHTS / "status.yaml").read_text()))
 
 
 def rules_of_bundle() -> list[dict[str, Any]]:
-    """Return the rules that `kae support-bundle` needs too, as docs/status.md has them."""
-    (text,) = re.findall(r"^```yaml\n(- apiGroups.*?)^```$", _PAGE.read_text(), re.M | re.S)
-    return list(yaml.safe_load(text))
+    """Return the rules that `kae support-bundle` needs too, as docs/examples/rights/ has them."""
+    role, _ = yaml.safe_load_all((_RIGHTS / "support-bundle.yaml").read_text())
+    return list(role["rules"])
 
 
 @contextlib.contextmanager

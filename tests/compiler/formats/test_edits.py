@@ -1,4 +1,4 @@
-"""An edit changes one string; an independent reader and a comparison of bytes find no other difference."""
+"""An edit changes one place; an independent reader and a comparison of bytes find no other difference."""
 
 import itertools
 import json
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler import errors
-from compiler.formats import decode, edits
+from compiler.formats import decode, documents, edits
 from tests import effort
 
 VERSION = ("spec", "driver", "version")
@@ -247,3 +247,77 @@ def test_what_no_single_edit_can_change_is_refused(text: str, words: str) -> Non
 
 def test_an_anchor_that_nobody_repeats_stays_beside_its_value() -> None:
     assert edited("spec: {driver: &d {version: &v '2.2.0'}}\n") == "spec: {driver: &d {version: &v '2.3.0'}}\n"
+
+
+DOCUMENT = """\
+# head
+spec:
+  driver:   # d
+    version: 1.0.0
+    rollout:
+      waves:
+        # first
+        - name: a   # w
+          percent: 5
+        # second
+        - name: b
+          percent: 50
+
+  # plugin
+  devicePlugin: {version: 1.4.1}
+"""
+WAVES: documents.Path = ("spec", "driver", "rollout", "waves")
+FLOW = "spec: {driver: {rollout: {waves: [{name: a, percent: 5}, {name: b, percent: 6}], maxParallel: 2}}}\n"
+
+
+@pytest.mark.parametrize("text", [DOCUMENT, DOCUMENT.replace("\n", "\r\n"), DOCUMENT.rstrip(), FLOW])
+@pytest.mark.parametrize("path", [WAVES, (*WAVES[:-1], "frozen"), (*WAVES[:1], "other", "frozen")])
+def test_an_item_that_is_put_in_and_taken_out_leaves_the_text(text: str, path: documents.Path) -> None:
+    before = source(text)
+    count = len(before.documents[0].value(path)) if before.documents[0].has(path) else 0
+    for at in range(count + 1):
+        after = edits.inserted(before, 0, path, at, {"name": "c", "nodes": ["x"], "values": {"a": True, "b": [1]}})
+
+        assert edits.removed(after, 0, (*path, at)).text == text
+
+
+def test_the_comments_of_what_is_taken_out_stay() -> None:
+    after = edits.removed(source(DOCUMENT), 0, (*WAVES, 0))
+
+    gone = "        - name: a   # w\n          percent: 5\n"
+    assert after.text == DOCUMENT.replace(gone, "        # w\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        ("a:\n  b: [1, # why\n    2]\n  c: 3\n", ("a", "b", 0), "holds a comment, which would go"),
+        ("a:\n  b:\n    c: 1 # why\n    d: 2\n  e: 1\n", ("a", "b"), "holds a comment, which would go"),
+        ("a: &a\n  b: [1]\nc: *a\n", ("a", "b"), "shared by an anchor and its aliases"),
+    ],
+)
+def test_what_would_lose_a_comment_or_change_more_is_refused(text: str, path: documents.Path, words: str) -> None:
+    with pytest.raises(errors.RefusedError, match=words):
+        (
+            edits.removed(source(text), 0, path)
+            if isinstance(path[-1], int)
+            else edits.written(source(text), 0, path, {})
+        )
+
+
+def test_an_empty_list_takes_no_item_as_nothing_would_bring_it_back() -> None:
+    with pytest.raises(errors.RefusedError, match="is empty"):
+        edits.inserted(source("spec:\n  driver:\n    frozen: []\n"), 0, ("spec", "driver", "frozen"), 0, "a")
+
+
+def test_a_document_goes_with_its_mark_alone() -> None:
+    text = "# head\na: 1\n---\n---\n# own\nb: 2 # x\n...\n---\nc: 3\n"
+
+    without = [edits.without(source(text), index) for index in range(3)]
+
+    assert [each.text if each else "" for each in without] == [
+        "# head\n---\n---\n# own\nb: 2 # x\n...\n---\nc: 3\n",
+        "# head\na: 1\n---\n---\nc: 3\n",
+        "# head\na: 1\n---\n---\n# own\nb: 2 # x\n...\n",
+    ]
+    assert edits.without(source("a: 1\n"), 0) is None

@@ -5,7 +5,8 @@ import json
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,17 @@ SORTS_OF_RECIPES: Mapping[str, edits.Edit] = {
 """The same, for a fleet of DevicePolicies of a recipe with vendors' programs."""
 
 
-def trial(seed: int, folder: Path) -> campaign.Result:
-    """Make two commits in an empty folder, and compare what `kae diff` claims with their outputs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two commits of the folder `repository`, and the clusters of their outputs."""
+
+    sorts: Sequence[str]
+    before: Mapping[str, judge.Cluster]
+    after: Mapping[str, judge.Cluster]
+
+
+def pair(seed: int, folder: Path) -> Pair | None:
+    """Make two commits in an empty folder; none where no edit compiles.
 
     Every second fleet has DevicePolicies of a recipe.
     """
@@ -90,19 +100,27 @@ def trial(seed: int, folder: Path) -> campaign.Result:
         sorts = draw.sample(sorted(every), draw.randrange(1, _EDITS + 1))
         made = [every[sort](draw, work) for sort in sorts]
         if any(made) and committed(work, repository, folder / "after", is_canonical=is_canonical):
-            after = _clusters(work, folder / "after")
-            answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
-            faults = [answer.err] if answer.code else list(disagreements(json.loads(answer.out), before, after))
-            forecast = in_process.kae(repository, "simulate", "HEAD~1", "--to", "HEAD", "-o", "json", "--runs", "1")
-            if not answer.code:
-                said = [] if forecast.code else json.loads(forecast.out)["clusters"]
-                faults += [forecast.err] if forecast.code else list(unsimulated(json.loads(answer.out), said))
-            sides = ((known.get(name, judge.NOTHING) for known in (before, after)) for name in {**before, **after})
-            differs = any(itertools.starmap(judge.pods, sides))
-            counts = Counter([*sorts, *["pairs that change pods"] * differs])
-            return campaign.Result(seed=seed, acts=tuple(sorts), counts=counts, faults=faults)
+            return Pair(sorts=sorts, before=before, after=_clusters(work, folder / "after"))
         steps.reverted(work, kept)
-    return campaign.Result(seed=seed, faults=["no edit compiles"])
+    return None
+
+
+def trial(seed: int, folder: Path) -> campaign.Result:
+    """Make two commits in an empty folder, and compare what `kae diff` claims with their outputs."""
+    made = pair(seed, folder)
+    if made is None:
+        return campaign.Result(seed=seed, faults=["no edit compiles"])
+    repository, before, after = folder / "repository", made.before, made.after
+    answer = in_process.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
+    faults = [answer.err] if answer.code else list(disagreements(json.loads(answer.out), before, after))
+    forecast = in_process.kae(repository, "simulate", "HEAD~1", "--to", "HEAD", "-o", "json", "--runs", "1")
+    if not answer.code:
+        said = [] if forecast.code else json.loads(forecast.out)["clusters"]
+        faults += [forecast.err] if forecast.code else list(unsimulated(json.loads(answer.out), said))
+    known = ((side.get(name, judge.NOTHING) for side in (before, after)) for name in {**before, **after})
+    differs = any(itertools.starmap(judge.pods, known))
+    counts = Counter([*made.sorts, *["pairs that change pods"] * differs])
+    return campaign.Result(seed=seed, acts=tuple(made.sorts), counts=counts, faults=faults)
 
 
 def committed(work: Path, repository: Path, output: Path, *, is_canonical: bool) -> bool:

@@ -24,6 +24,9 @@ _KINDS = [
     for kind, (physical, virtual) in machines.IDS.items()
 ]
 _MARK = 'Object{metadata: Object.metadata{annotations: {"agent.example.com/mark": "1"}}}'
+_REPOSITORY = "registry.example.com/kunpeng"
+"""Of the images that are not kae's."""
+
 _SPEC: Raw = {
     "title": "The devices of KAE",
     "match": {"pci": _KINDS},
@@ -34,7 +37,7 @@ _SPEC: Raw = {
         }
     },
     "images": {
-        name: {"image": image, "version": "1.0.0"}
+        name: {"image": image, "version": "1.0.0"} | ({} if image.startswith("kae-") else {"repository": _REPOSITORY})
         for name, image in (
             ("installer", "kunpeng-installer"),
             ("modules", "kunpeng-modules"),

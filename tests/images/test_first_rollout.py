@@ -1,4 +1,4 @@
-"""The commands of README.md for a machine with podman and git: from a clone to a repository that is compiled."""
+"""The first commands of docs/first-rollout.md, for podman and git: from a clone to a repository that is compiled."""
 
 import contextlib
 import http.client
@@ -20,8 +20,8 @@ TOOLS = ("bash", "cat", "cp", "dirname", "find", "git", "grep", "mkdir", "podman
 
 def block() -> str:
     """Return the commands, but for `podman login`: the test's registry knows no users."""
-    text = (inputs.ROOT / "README.md").read_text(encoding="utf-8")
-    (commands,) = re.findall(r"## With podman or docker alone\n.*?-->\n\n((?:    [^\n]*\n)+)", text, re.DOTALL)
+    text = (inputs.ROOT / "docs/first-rollout.md").read_text(encoding="utf-8")
+    (commands,) = re.findall(r"## 1\. Build the images.*?-->\n\n((?:    [^\n]*\n)+)", text, re.DOTALL)
     return "".join(line for line in commands.splitlines(keepends=True) if "podman login" not in line)
 
 

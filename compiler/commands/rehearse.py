@@ -1,0 +1,101 @@
+"""`kae rehearse`: play a change on a real control plane, and compare the pods with what `kae diff` says of them."""
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from compiler import cli, diagnostics
+from compiler.changes.difference import Difference
+from compiler.cli import findings, live
+from compiler.kube import client, credentials
+from compiler.project import comparison, package_data, project_file
+from compiler.rehearsal import api, hollow, outcome, programs, stage
+from compiler.rendering import templates
+from compiler.views import rehearsal
+from compiler.views.diff import data as diff_data
+from compiler.views.diff import text as diff_text
+
+_Scene = tuple[str, stage.Side, stage.Side]
+"""A cluster, as both sides of the change have it."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what happened, beside what was foretold; return DIFFERS where that is another thing.
+
+    Return 1 where a revision does not compile, as nothing is known then.
+    """
+    is_own = arguments.kubeconfig is None and arguments.context is None
+    paths = programs.found(arguments.programs) if is_own else {}
+    settings = project_file.of(arguments)
+    found = comparison.of_revisions(arguments.revision, arguments.to, settings, arguments.cluster)
+    if found.faults:
+        return _refused(arguments, found)
+    render = templates.renderer(package_data.templates(), package_data.code())
+    made = comparison.sides_of(arguments.revision, arguments.to, settings, arguments.cluster)
+    scenes = [(name, *stage.both(was, now, render)) for name, was, now in made]
+    scenes = [scene for scene in scenes if scene[1] != scene[2]]
+    outcomes: Sequence[outcome.Outcome] = ()
+    if scenes:
+        own = programs.running(paths) if is_own else contextlib.nullcontext()
+        with _ending(), own as kubeconfig, _connected(arguments, kubeconfig) as connection:
+            outcomes = _played(connection, scenes, found, is_own=is_own)
+    body = "".join(f"{line}\n" for line in rehearsal.lines(outcomes))
+    findings.show(arguments, (), body, **diff_data.revisions(found), **rehearsal.data(outcomes))
+    return cli.FINE if all(one.is_equal for one in outcomes) else cli.DIFFERS
+
+
+def _refused(arguments: argparse.Namespace, found: Difference) -> int:
+    """Show why a revision does not compile."""
+    body = "".join(f"{line}\n" for line in diff_text.faults(found))
+    own = diagnostics.merged(item for fault in found.faults if fault.side == "to" for item in fault.findings)
+    findings.show(arguments, () if arguments.shape == "text" else own, body)
+    return cli.WRONG
+
+
+def _played(
+    connection: client.Connection, scenes: Sequence[_Scene], found: Difference, *, is_own: bool
+) -> Sequence[outcome.Outcome]:
+    server = api.Api(connection)
+    nodes = hollow.Nodes(server)
+    theatre = stage.Stage(server, nodes)
+    if not is_own:
+        theatre.require_empty([side for _, *both in scenes for side in both])
+    foretold = {each.cluster: outcome.foretold(each.pods) for each in found.clusters}
+    outcomes = []
+    with nodes.working():
+        for name, before, after in scenes:
+            try:
+                outcomes.append(theatre.played(name, before, after, foretold.get(name, {})))
+            finally:
+                theatre.clear()
+        if not is_own:
+            theatre.leave()
+    return outcomes
+
+
+@contextlib.contextmanager
+def _connected(arguments: argparse.Namespace, kubeconfig: Path | None) -> Iterator[client.Connection]:
+    """Yield a connection to the cluster of a kubeconfig, or to that of the command line."""
+    files = live.files(arguments) if kubeconfig is None else [kubeconfig]
+    load = credentials.of_files(files, arguments.context)
+    with contextlib.closing(client.Connection(load, programs.AGENT)) as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    """Have a request to end (SIGTERM) end what was started, too."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        sys.exit(128 + number)
+
+    earlier = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, earlier)

@@ -1,0 +1,356 @@
+"""Edits of a policy's file by `kae wave add`, `promote`, `freeze`, `thaw` and `retire`."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests import in_process, project, revisions
+from tests.cli import diffs, fleet
+from tests.cli.answers import refused, told
+
+TLS = "policies/tls.yaml"
+"""The policy of the example of docs/rollouts.md."""
+NODES = ("--node", "kp920-rack1-03", "--node", "kp920-rack1-04")
+MAPPED = """\
+    kernelMappings:
+      - name: lts
+        regexp: '^5'
+        version: 2.1.0
+    rollout:
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The example fleet in a commit."""
+    shutil.copytree(diffs.EXAMPLE / "policies", tmp_path / "policies")
+    shutil.copytree(diffs.EXAMPLE / "inventory", tmp_path / "inventory")
+    revisions.commit(tmp_path)
+    return tmp_path
+
+
+def text_of(folder: Path, name: str = TLS) -> str:
+    """A file with the line breaks that it has."""
+    return (folder / name).read_bytes().decode()
+
+
+def changed(folder: Path) -> list[str]:
+    """The lines that differ from the last commit."""
+    shown = revisions.git(folder, "diff", "--unified=0", "--ignore-cr-at-eol")
+    return [line for line in shown.splitlines() if line[0] in "+-" and not line.startswith(("+++", "---"))]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (
+            ("wave", "add", "tls", "all", "--percent", "80", "--version", "2.3.0"),
+            ["+        - name: all", "+          percent: 80", "+          version: 2.3.0"],
+        ),
+        (
+            ("wave", "add", "tls", "lab", *NODES, "--before", "canary", "--cluster", "east"),
+            [
+                *("+        - name: lab", "+          nodes: [kp920-rack1-03, kp920-rack1-04]"),
+                "+          clusters: [east]",
+            ],
+        ),
+        (
+            ("wave", "add", "tls", "lab", "-l", "zone in (a,b),pool=tls,!x"),
+            [
+                *("+        - name: lab", "+          inventorySelector:", "+            matchLabels:"),
+                *("+              pool: tls", "+            matchExpressions:", "+              - key: zone"),
+                *("+                operator: In", "+                values: [a, b]", "+              - key: x"),
+                "+                operator: DoesNotExist",
+            ],
+        ),
+        (
+            ("freeze", "tls", "batch7", *NODES),
+            [
+                *("+      frozen:", "+        - name: batch7", "+          nodes: [kp920-rack1-03, kp920-rack1-04]"),
+                "+          version: 2.2.0",
+            ],
+        ),
+        (("retire", "tls"), ["+    state: Absent"]),
+    ],
+    ids=lambda words: words[0] if isinstance(words[0], str) else "",
+)
+def test_an_edit_adds_its_lines_and_says_what_diff_says(words: tuple[str, ...], lines: list[str], folder: Path) -> None:
+    check = in_process.kae(folder, *words, "--check")
+    unwritten = changed(folder)
+    answer = in_process.kae(folder, *words)
+    differs = in_process.kae(folder, "diff")
+
+    assert (check, unwritten) == (answer, [])
+    assert answer.code == 0
+    assert sorted(changed(folder)) == sorted(lines)
+    head, _, rest = answer.out.partition("\n\n")
+    assert head.startswith(f"{TLS}:")
+    assert rest.startswith(differs.out + "\nNext: `kae compile` and a commit; ")
+    assert answer.err == differs.err
+
+
+def test_a_promotion_gives_the_policy_what_the_wave_has(folder: Path) -> None:
+    told(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0")
+
+    said = told(folder, "promote", "tls/canary")
+
+    assert said.startswith(
+        f"{TLS}:13: tls: the policy has what wave canary has: version 2.3.0; half keeps other values\n"
+    )
+    assert changed(folder) == [
+        *("-    version: 2.2.0", "+    version: 2.3.0", "-          version: 2.2.0", "+          version: 2.3.0"),
+    ]
+    assert told(folder, "promote", "tls/canary") == f"{TLS}:19: tls: the policy has what wave canary has already\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "wave", "words"),
+    [
+        (
+            ("    rollout:\n", MAPPED),
+            "canary",
+            "mapping 'lts' hides 'version' of policy 'tls' from its nodes: policies/tls.yaml:19.",
+        ),
+        (
+            ("          percent: 5\n          version: 2.2.0\n", "          percent: 5\n"),
+            "canary",
+            "has nothing of its own",
+        ),
+        (("percent: 5", "percent: 5"), "cannary", "policy 'tls' has no wave 'cannary'.\nhint: Did you mean 'canary'?"),
+    ],
+)
+def test_a_promotion_that_reaches_nobody_is_refused(edit: tuple[str, str], wave: str, words: str, folder: Path) -> None:
+    diffs.edit(folder, edit)
+    before = text_of(folder)
+
+    said = refused(1, folder, "promote", f"tls/{wave}")
+
+    assert words in said
+    assert "\nhint: " in said
+    assert text_of(folder) == before
+
+
+def test_a_mapping_with_the_same_value_hides_nothing(folder: Path) -> None:
+    diffs.edit(
+        folder,
+        ("    rollout:\n", MAPPED),
+        ("percent: 5\n          version: 2.2.0", "percent: 5\n          version: 2.1.0"),
+    )
+
+    assert told(folder, "promote", "tls/canary").startswith(f"{TLS}:13: tls: the policy has what wave canary has: ")
+
+
+def test_freeze_and_thaw_leave_the_text_as_it_was(folder: Path) -> None:
+    for text in (text_of(folder), text_of(folder).replace("\n", "\r\n"), text_of(folder).removesuffix("\n")):
+        (folder / TLS).write_bytes(text.encode())
+
+        told(folder, "freeze", "tls", "batch7", *NODES)
+        frozen = text_of(folder)
+        told(folder, "freeze", "tls", "batch8", "--node", "kp920-rack2-01")
+        told(folder, "thaw", "tls", "batch8")
+
+        assert text_of(folder) == frozen != text
+        told(folder, "thaw", "tls", "batch7")
+        assert text_of(folder) == text
+
+
+def test_nodes_keep_what_the_last_commit_gives_them_or_the_version_that_is_named(folder: Path) -> None:
+    told(folder, "bump", "tls", "--wave", "half", "--version", "2.3.0")
+    before = text_of(folder)
+
+    said = refused(1, folder, "freeze", "tls", "batch7", *NODES)
+
+    assert said.startswith("kae: policy 'tls' has edits that are in no commit: its nodes would keep what these say.\n")
+    assert text_of(folder) == before
+    told(folder, "freeze", "tls", "batch7", *NODES, "--version", "2.2.0")
+    made = (
+        f"      frozen:\n        - name: batch7\n          nodes: [{NODES[1]}, {NODES[3]}]\n          version: 2.2.0\n"
+    )
+    assert text_of(folder) == before.replace("  devicePlugin:", f"{made}  devicePlugin:")
+
+
+def test_the_comments_of_a_thawed_group_stay(folder: Path) -> None:
+    frozen = "        # Batch 7.\n        - name: batch7   # sick\n          nodes: [a]\n          version: 2.2.0\n"
+    diffs.edit(folder, ("  devicePlugin:", f"      frozen: # These stay.\n{frozen}  devicePlugin:"))
+
+    told(folder, "thaw", "tls", "batch7")
+
+    assert "          version: 2.2.0\n      # These stay.\n      # Batch 7.\n      # sick\n  devicePlugin:" in text_of(
+        folder
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "edit", "said"),
+    [
+        (("freeze", "tls", "half", *NODES), None, "policy 'tls' has a wave 'half' already: policies/tls.yaml:22."),
+        (
+            ("freeze", "tls", "x", "--node", "kp920-rack1-3"),
+            None,
+            "policy 'tls' has no node 'kp920-rack1-3'.\nhint: Did you mean",
+        ),
+        (("freeze", "tls", "x", "-l", "a=b"), None, "policy 'tls' has no node with these labels."),
+        (
+            ("freeze", "tls", "x", "-l", "pool=tls"),
+            ("percent: 50\n          version: 2.2.0", "percent: 50\n          version: 2.3.0"),
+            "the nodes differ: east/kp920-rack1-01 has ",
+        ),
+        (
+            ("thaw", "tls", "x"),
+            None,
+            "policy 'tls' has no frozen group 'x'.\nhint: spec.driver.rollout.frozen has no entries.",
+        ),
+        (
+            ("freeze", "tls", "x", *NODES),
+            ("      waves:", "      frozen: []\n      waves:"),
+            "'spec.driver.rollout.frozen' is empty.",
+        ),
+        (
+            ("freeze", "tls", "x", *NODES),
+            ("    rollout:\n", "    enabled: false\n    rollout:\n"),
+            "brings nothing that a part of its nodes",
+        ),
+        (
+            ("retire", "tls"),
+            ("percent: 50\n", "percent: 50\n          state: Present\n"),
+            "'half' of policy 'tls' has `state: Present`: policies/tls.yaml:24.",
+        ),
+        (("wave", "add", "tls", "x", "--percent", "9", "--image", "a", "--version", "1"), None, "images have no names"),
+        (("wave", "add", "tls", "x", "--percent", "9", "--before", "y"), None, "policy 'tls' has no wave 'y'."),
+        (("retire", "tlss"), None, "there is no policy 'tlss'.\nhint: Did you mean 'tls'?"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_is_written(
+    words: tuple[str, ...], edit: tuple[str, str] | None, said: str, folder: Path
+) -> None:
+    if edit:
+        diffs.edit(folder, edit)
+        revisions.commit(folder)
+    before = project.tree(folder / "policies")
+
+    assert said in refused(1, folder, *words)
+    assert project.tree(folder / "policies") == before
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("    rollout:\n", "    rollout: &r\n"),
+        ("    rollout:\n      maxParallel: 2\n", "    rollout:\n      <<: {maxParallel: 2}\n"),
+    ],
+)
+def test_anchors_and_merges_beside_the_edit_are_kept(edit: tuple[str, str], folder: Path) -> None:
+    diffs.edit(folder, edit)
+
+    told(folder, "freeze", "tls", "batch7", *NODES)
+
+    assert edit[1] in text_of(folder)
+
+
+def test_what_an_alias_repeats_is_not_edited(folder: Path) -> None:
+    diffs.edit(
+        folder, ("version: 2.2.0", "version: &v 2.2.0"), ("5\n          version: 2.2.0", "5\n          version: 2.3.0")
+    )
+    diffs.edit(folder, ("50\n          version: 2.2.0", "50\n          version: *v"))
+    before = text_of(folder)
+
+    said = refused(1, folder, "promote", "tls/canary")
+
+    assert said == (
+        f"kae: {TLS}:13:14: 'spec.driver.version' is shared by an anchor and its aliases.\n"
+        "hint: Write the value out at this position.\n"
+    )
+    assert text_of(folder) == before
+
+
+def test_an_edit_that_would_not_compile_is_not_written(folder: Path) -> None:
+    before = text_of(folder)
+
+    answer = in_process.kae(folder, "wave", "add", "tls", "last", "--percent", "20")
+
+    assert answer.code == 1
+    assert "error[wave-bounds]" in answer.err
+    assert "1 error; nothing written\n" in answer.err
+    assert text_of(folder) == before
+
+
+def test_a_risk_that_the_project_forbids_is_written_only_where_it_is_accepted(folder: Path) -> None:
+    project.write(folder, {"kae.yaml": "findings: {driver-removed: error}\n"})
+    before = text_of(folder)
+
+    answer = in_process.kae(folder, "retire", "tls")
+
+    assert answer.code == 1
+    assert "error[driver-removed]" in answer.err
+    assert text_of(folder) == before
+    told(folder, "retire", "tls", "--accept", "driver-removed:east/tls")
+    assert text_of(folder) != before
+
+
+def test_a_policy_retires_by_two_commits(folder: Path) -> None:
+    first = told(folder, "retire", "tls")
+    early = refused(1, folder, "retire", "tls")
+    revisions.commit(folder)
+    label = ('"openfuyao.com/kae.hpre.pf"', '"openfuyao.com/kae.driver-version": "2.2.0", "openfuyao.com/kae.hpre.pf"')
+    diffs.edit(folder, label, file="inventory/east.json")
+    labelled = refused(1, folder, "retire", "tls")
+    revisions.git(folder, "checkout", "inventory")
+    second = told(folder, "retire", "tls")
+
+    assert "`kae retire tls` again deletes the policy.\n" in first
+    assert early.startswith("kae: `state: Absent` of policy 'tls' is in no commit yet: policies/tls.yaml:13.\nhint: ")
+    assert "labels show the driver of policy 'tls' on " in labelled
+    assert second.startswith(
+        f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes\n"
+    )
+    assert not (folder / TLS).exists()
+
+
+def test_the_other_documents_of_a_file_stay_when_a_policy_goes(folder: Path) -> None:
+    own = text_of(folder).replace("  driver:\n", "  driver:\n    state: Absent\n")
+    texts = (f"# head\n{fleet.REST}", own, fleet.POLICY.replace("tls", "web"))
+    for number in range(3):
+        order = [*texts[1 : number + 1], texts[0], *texts[number + 1 :]]
+        (folder / TLS).write_text("---\n".join(order))
+        revisions.commit(folder)
+
+        told(folder, "retire", "tls")
+
+        left = [text for text in order if text is not own]
+        kept = own[: own.index("apiVersion")] if order[0] is own else ""
+        assert text_of(folder).removeprefix(kept).removeprefix("---\n") == "---\n".join(left)
+
+
+def test_programs_get_the_difference_too(folder: Path) -> None:
+    answer = json.loads(told(folder, "freeze", "tls", "batch7", *NODES, "--check", "-o", "json"))
+    told(folder, "freeze", "tls", "batch7", *NODES)
+    differs = json.loads(told(folder, "diff", "-o", "json"))
+
+    assert answer.pop("diff") == {key: each for key, each in differs.items() if key not in ("version", "diagnostics")}
+    assert answer.pop("next").startswith("`kae compile`")
+    assert answer == {
+        **{"version": 1, "diagnostics": [], "policy": "tls", "file": TLS, "frozen": "batch7", "written": False},
+        "nodes": ["east/kp920-rack1-03", "east/kp920-rack1-04"],
+    }
+
+
+def test_a_folder_without_git_is_not_edited(folder: Path) -> None:
+    shutil.rmtree(folder / ".git")
+    before = text_of(folder)
+
+    assert in_process.kae(folder, "retire", "tls").code == 3
+    assert text_of(folder) == before
+
+
+def test_a_policy_of_two_files_is_edited_in_the_one_that_is_named(folder: Path) -> None:
+    west = text_of(folder).replace("[east]", "[west]")
+    project.write(folder, {"policies/west.yaml": west, "policies/cluster-west.yaml": fleet.CLUSTER})
+    words = ("wave", "add", "tls", "all", "--percent", "80")
+
+    assert "hint: Choose a file with --file.\n" in refused(1, folder, *words)
+    told(folder, *words, "--file", "policies/west.yaml")
+    assert text_of(folder, "policies/west.yaml") == west.replace(
+        "  devicePlugin:", "        - name: all\n          percent: 80\n  devicePlugin:"
+    )
