@@ -113,6 +113,7 @@ test-vm-short: $(CODE) ## Run the tests of test-vm that every change must pass (
 faults: $(CODE) ## Inflict seeded faults on the device plugin, by each interface (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.device_plugin.faults --count $(or $(COUNT),1000) --seed $(SEED)
 	GRPC_VERBOSITY=NONE $(BIN)/python -m tests.device_plugin.dra_faults --count $(or $(COUNT),1000) --seed $(SEED)
+	GRPC_VERBOSITY=NONE $(BIN)/python -m tests.device_plugin.dra_kills --count 40 --seed $(SEED)
 
 .PHONY: watcher-faults
 watcher-faults: $(CODE) ## Inflict seeded faults on the watcher (COUNT=500 SEED=0)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.kubelet import advertised, service
 from runtime import shapes, state
-from tests.device_plugin import faults, hosts, kernel, kubelets, machines
+from tests.device_plugin import dra_faults, dra_kills, faults, hosts, kernel, kubelets, machines
 
 SAMPLES = int(os.environ.get("SAMPLES", "300"))
 IDLE_S = float(os.environ.get("IDLE_S", "60"))
@@ -199,6 +200,27 @@ def idle(root: Path, *, metrics: bool) -> tuple[float, float]:
     return asyncio.run(watched())
 
 
+async def resident_by_dra(root: Path) -> str:
+    """Return the most MiB that the program had, by the interface DRA with 64 devices and 8 claims."""
+    async with dra_kills.node(root) as node:
+        for address, count in zip(node.host.states(), (11, 11, 11, 11, 10, 10), strict=True):
+            node.host.set_vfs(address, count)
+        trial = dra_faults.Trial(node, random.Random(1))  # noqa: S311 - any eight devices
+        async with dra_kills.program(node) as running:
+            while len(node.server.devices) < 64:
+                await asyncio.sleep(0.05)
+            for _ in range(8):
+                trial.schedule()
+            while trial.pending:
+                await trial.admit()
+            await asyncio.sleep(1)
+            peak = int(Path(f"/proc/{running.pid}/status").read_text().partition("VmHWM:")[2].split()[0])
+            children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+            beside = sum(_private_kib(each) for each in children)
+        await trial.kubelet.close()
+    return f"{peak / 1024:.1f} MiB, and {beside / 1024:.1f} MiB of the process that reads for it"
+
+
 def main() -> None:
     """Print the table."""
     rows: list[tuple[str, str]] = []
@@ -221,6 +243,7 @@ def main() -> None:
         rows.append(
             (f"idle, {'with' if metrics else 'without'} metrics", f"{resident:.1f} MiB, {share:.3%} of one CPU")
         )
+    measured("by DRA, 64 devices and 8 claims", lambda root: asyncio.run(resident_by_dra(root)))
     sys.stdout.write(tabulate.tabulate(rows, tablefmt="plain") + "\n")
 
 
@@ -235,8 +258,16 @@ def _resident_mib(pid: int) -> float:
 
 
 def _proportional_kib(pid: str) -> int:
+    return _kib(pid, "Pss:")
+
+
+def _private_kib(pid: str) -> int:
+    return _kib(pid, "Private_Clean:") + _kib(pid, "Private_Dirty:")
+
+
+def _kib(pid: str, field: str) -> int:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith("Pss:"))
+    (line,) = (line for line in lines if line.startswith(field))
     return int(line.split()[1])
 
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from compiler import names, recipes
 from compiler.changes import exchange, hardware, intent, objects, pods, sides
 from compiler.diagnostics import Span
-from compiler.fleet import assignment
+from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.output import index_file
 from compiler.planning import kernels, plan, pools
@@ -57,6 +57,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     programs: tuple[tuple[str, str], ...]
     """The images of vendors' programs, by their names."""
     resources: tuple[tuple[str, int | None], ...]
+    interface: definitions.Interface | None
+    """How the device plugin offers them."""
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +160,7 @@ class Half(msgspec.Struct, frozen=True):
             device_plugin=decision.device_plugin.image,
             programs=tuple((name, landing.image) for name, landing in decision.programs if landing.image is not None),
             resources=decision.resources,
+            interface=decision.interface,
         )
 
     def booted(self, other: "Half") -> "Half":

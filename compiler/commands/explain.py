@@ -98,7 +98,7 @@ def _of_recipe(view: plan.RecipePlan, decision: plan.Decision, node: snapshot.No
     yield ""
     offered = ", ".join(f"{name}: {'?' if count is None else count}" for name, count in decision.resources)
     yield f"resources: {offered or 'none'}"
-    if decision.device_plugin.image and decision.policy and decision.policy.offered and decision.policy.offered.is_dra:
+    if decision.interface == "DRA" and decision.policy and decision.policy.offered:
         classes = ", ".join(dra.device_class(resource.name) for resource in decision.policy.offered.resources)
         yield f"  by Dynamic Resource Allocation, as devices of {classes}"
 
@@ -171,6 +171,7 @@ def _data(view: plan.RecipePlan, node: snapshot.Node) -> dict[str, Any]:
         ),
         "loaded": plan_data.of_loaded(loaded.of(decision)),
         "resources": dict(decision.resources),
+        **plan_data.of_interface(decision.interface),
         "reasons": plan_data.reasons(decision),
     }
 

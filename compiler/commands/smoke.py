@@ -11,6 +11,9 @@ from compiler.project.by_cluster import planned
 from compiler.rendering import templates
 from compiler.views import smoke
 
+_CLAIM = "{.items[*].status.extendedResourceClaimStatus.resourceClaimName}"
+"""Where the scheduler notes the claim that it made for a pod by extended resource (KEP-5004)."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a Job for each resource of the cluster's plan; say on standard error what none of them tries."""
@@ -22,6 +25,9 @@ def run(arguments: argparse.Namespace) -> int:
     made = smoke.of_plan(view, named)
     for sentence in made.left_out:
         sys.stderr.write(f"not tried: {wording.escaped(sentence)}.\n")
+    for name in made.claiming:
+        asked = f"kubectl get pods -n {view.cluster.spec.namespace} -l job-name={name} -o jsonpath='{_CLAIM}'"
+        sys.stderr.write(f"by DRA: the pod of {name} gets its device by a claim, which `{asked}` names.\n")
     if not made.jobs:
         raise errors.WorldError(
             f"the plan of cluster '{view.cluster.name}' has no device that a pod could try.",

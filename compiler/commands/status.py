@@ -20,7 +20,7 @@ from compiler.project import package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.rendering import layout, templates
 from compiler.settings import Settings
-from compiler.status import cluster_status, drift, live_objects, rollout
+from compiler.status import cluster_status, dra_devices, drift, live_objects, rollout
 from compiler.status import text as status_text
 
 
@@ -85,8 +85,14 @@ def of_cluster(
         ),
         leases=tuple(_leases(asked, spec.namespace)),
         drifts=(*_drifts(objects, found), *_extras(asked, spec, found)),
+        devices=dra_devices.of_nodes(of_now.decisions, _slices(asked, of_now.decisions)),
         differing=tuple(group for one in of_now.recipes for group in loaded.differing(one)),
     ), on_nodes
+
+
+def _slices(asked: reader.Cluster, decisions: Sequence[plan.Decision]) -> Iterator[Mapping[str, Any]]:
+    for driver in dra_devices.drivers(decisions):
+        yield from asked.objects(dra_devices.API_VERSION, "ResourceSlice", fields=f"spec.driver={driver}")
 
 
 _Found = Mapping[cluster_status.Ref, Mapping[str, Any] | None]

@@ -20,6 +20,7 @@ ImageParts = Mapping[str, str]
 """The parts of a reference to an image: repository, image and version, or those of them that differ."""
 State = Literal["Present", "Absent"]
 Component = Literal["driver", "devicePlugin"]
+Interface = Literal["DevicePlugin", "DRA"]
 Parameter = bool | int | str
 """The value of a module's parameter."""
 Claim = tuple[str, str]
@@ -193,9 +194,14 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of its config that nothing else asks for, by their names there."""
 
     @property
+    def interface(self) -> Interface:
+        """How nodes offer their devices: by the kubelet's device plugins, or by Dynamic Resource Allocation."""
+        return "DRA" if self.config["interface"] == "DRA" else "DevicePlugin"
+
+    @property
     def is_dra(self) -> bool:
         """True where nodes offer their devices by Dynamic Resource Allocation."""
-        return bool(self.config["interface"] == "DRA")
+        return self.interface == "DRA"
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,6 +72,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         """The names of the nodes."""
         return tuple(node.name for node in self.nodes)
 
+    @property
+    def interface(self) -> definitions.Interface | None:
+        """The interface by which the device plugin offers the resources; None where none runs."""
+        plugin = self.policy.offered if self.policy else None
+        return plugin.interface if plugin and self.device_plugin.image else None
+
     def landing(self, component: index_file.Component) -> Landing:
         """Return the pod of a component on the nodes, or why there is none."""
         return dict(self.landings).get(component) or _without("disabled", "its recipe has no such program")

@@ -15,7 +15,7 @@ from compiler.kube import lease_objects
 from compiler.output import diff
 from compiler.planning import images, loaded, plan
 from compiler.rendering import node_programs, programs
-from compiler.status import drift, live_objects, rollout
+from compiler.status import dra_devices, drift, live_objects, rollout
 
 _LEASE = re.compile(r"[a-z0-9-]+-driver-[a-z0-9-]+-[0-9]+")
 """The name of a Lease of driver installers: RECIPE-driver-POLICY-NUMBER."""
@@ -93,6 +93,9 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     drifts: tuple[Drift, ...]
     differing: tuple[loaded.Group, ...] = ()
     """The nodes that have another driver loaded than planned, as their labels tell; the pods decide `as_planned`."""
+
+    devices: tuple[dra_devices.Devices, ...] = ()
+    """Those of nodes with DRA. They are no difference: a device plugin whose slices are not published is not ready."""
 
     @property
     def skews(self) -> tuple[Skew, ...]:
@@ -219,6 +222,7 @@ def data(status: ClusterStatus) -> dict[str, Any]:
             {"recipe": group.recipe.name, **group.loaded._asdict(), "nodes": list(group.nodes)}
             for group in status.differing
         ],
+        "devices": list(map(msgspec.structs.asdict, status.devices)),
         "deployments": list(map(msgspec.structs.asdict, status.deployments)),
         "leases": [_lease(lease) for lease in status.leases],
         "objects": [_drift(deviation) for deviation in status.drifts],

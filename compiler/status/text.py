@@ -7,7 +7,7 @@ from typing import Any
 import compiler
 from compiler import repeats, wording
 from compiler.planning import images, loaded
-from compiler.status import cluster_status, drift, live_objects, rollout
+from compiler.status import cluster_status, dra_devices, drift, live_objects, rollout
 
 _NODES = 8
 """Nodes that are named for each problem; the JSON names all."""
@@ -54,6 +54,7 @@ def _lines(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
     for title, lines in (
         ("pods", _pods(status.rollouts, age_s)),
         ("drivers not loaded as planned", _differing(status.differing)),
+        ("devices by DRA", _devices(status.devices)),
         ("rollouts held up", _held_up(status.rollouts)),
         ("leases", _leases(status.leases)),
         ("deployments", _deployments(status.deployments)),
@@ -121,6 +122,15 @@ def _differing(groups: Sequence[loaded.Group]) -> Iterator[str]:
     for group in groups:
         recipe = "" if group.recipe.builtin else f"{group.recipe.name}: "
         yield f"{recipe}{wording.listed(group.nodes, most=_NODES)}: {group.loaded.sentence}"
+
+
+def _devices(every: Sequence[dra_devices.Devices]) -> Iterator[str]:
+    """Yield a line for nodes of which the same is planned and published."""
+    groups = repeats.grouped(((one.resource, one.planned, one.published, one.unhealthy), one) for one in every)
+    for (resource, planned, published, unhealthy), own in groups.items():
+        nodes = wording.listed((one.node for one in own), most=_NODES)
+        counts = f"{'?' if planned is None else planned} planned, {published} published, {unhealthy} unhealthy"
+        yield f"{resource} on {nodes}: {counts}"
 
 
 def _leases(leases: Sequence[cluster_status.Held]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import structs
 
 from compiler import diagnostic_formats
+from compiler.fleet import definitions
 from compiler.planning import image_matrix, loaded, plan, pools
 from compiler.views import gaps
 
@@ -154,6 +155,7 @@ def _node(decision: plan.Decision) -> dict[str, Any]:
         **({"programs": dict(_programs(decision))} if decision.recipe.programs else {}),
         "loaded": of_loaded(loaded.of(decision)),
         "resources": dict(decision.resources),
+        **of_interface(decision.interface),
         "reasons": reasons(decision),
     }
 
@@ -173,6 +175,11 @@ def _programs(decision: plan.Decision) -> Iterator[tuple[str, str]]:
 def of_loaded(known: loaded.Loaded | None) -> dict[str, Any] | None:
     """Return what is loaded beside what is wanted; None where no label of the nodes tells."""
     return None if known is None else {**known._asdict(), "differs": known.differs}
+
+
+def of_interface(interface: definitions.Interface | None) -> dict[str, str]:
+    """Return the field for an interface, which device plugins go without."""
+    return {"interface": interface} if interface == "DRA" else {}
 
 
 def images(decision: plan.Decision) -> dict[str, str]:

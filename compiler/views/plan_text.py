@@ -189,7 +189,7 @@ def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Ite
     installed, plugins, programs = Counter[str](), Counter[str](), Counter[str]()
     for decision in decisions:
         installed[driver(decision)] += len(decision.nodes)
-        plugins[images.short(decision.device_plugin.image)] += len(decision.nodes)
+        plugins[device_plugin(decision)] += len(decision.nodes)
         for _, landing in decision.programs:
             programs[images.short(landing.image)] += len(decision.nodes)
     columns = (
@@ -280,7 +280,7 @@ def _nodes(view: plan.RecipePlan) -> list[str]:
             decision.part.name if decision.part else "-",
             driver(decision),
             *((known.text if known else "-",) if is_told else ()),
-            images.short(decision.device_plugin.image),
+            device_plugin(decision),
             *([", ".join(images.short(one.image) for _, one in decision.programs if one.image) or "-"] if more else ()),
             offered or "-",
         )
@@ -324,6 +324,16 @@ def _images(view: plan.RecipePlan) -> list[str]:
 def driver(decision: plan.Decision) -> str:
     """Return the image of the driver installer of a decision; '-' without one."""
     return of_pool(decision.pool) if decision.pool else "-"
+
+
+def device_plugin(decision: plan.Decision) -> str:
+    """Return the image of the device plugin of a decision, and its interface where that is DRA; '-' without one."""
+    return f"{images.short(decision.device_plugin.image)}{by(decision.interface)}"
+
+
+def by(interface: definitions.Interface | None) -> str:
+    """Return the words for an interface behind what it offers; device plugins go without."""
+    return " by DRA" if interface == "DRA" else ""
 
 
 def resource(amount: tuple[str, int | None]) -> str:

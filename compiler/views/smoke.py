@@ -45,6 +45,8 @@ class Smoke(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: tuple[ir.Manifest, ...]
     left_out: tuple[str, ...]
+    claiming: tuple[str, ...]
+    """The Jobs whose pods get their device by a claim, which the scheduler makes for them (DRA)."""
 
 
 def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
@@ -64,10 +66,12 @@ def of_plan(view: plan.Plan, nodes: Sequence[str] = ()) -> Smoke:
         for resource, _ in decision.resources
         if resource not in _of_guests(decision)
     }
+    by_claim = {decision.policy.name for decision, _ in places if decision.policy and decision.interface == "DRA"}
     left_out = dict.fromkeys(sentence for decision, node in places for sentence in _untried(decision, node))
     return Smoke(
         jobs=tuple(ir.Manifest(component="smoke", template="job.yaml", value=jobs[key]) for key in sorted(jobs)),
         left_out=(*left_out, *_of_recipes(view, nodes)),
+        claiming=tuple(jobs[key].name for key in sorted(jobs) if key[0] in by_claim),
     )
 
 

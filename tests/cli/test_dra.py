@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import builders, in_process, project
-from tests.cli import answers
+from tests import builders, in_process, project, revisions
+from tests.cli import answers, livecluster
+from tests.kube import apiserver
 
 DRA: dict[str, Any] = {"interface": "DRA", "dra": {"queues": "Exclusive"}}
 
@@ -103,12 +104,13 @@ def test_plans_of_both_interfaces_have_the_same_amounts(tmp_path: Path) -> None:
         made["status"]["nodeInfo"] |= {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2.1.4"}
         items = {"apiVersion": "v1", "kind": "List", "items": [made]}
         project.write(folder, {"inventory/east.json": json.dumps(items)})
-        return json.loads(answers.told(folder, "plan", "-o", "json"))["clusters"][0]["nodes"]
+        return json.loads(answers.told(folder, "plan", "-o", "json"))["clusters"][0]["nodes"][0]
 
     plans = [planned(tmp_path / "plugin"), planned(tmp_path / "dra", **DRA)]
 
+    assert plans[1].pop("interface") == "DRA"
     assert plans[0] == plans[1]
-    assert plans[1][0]["resources"] == {"openfuyao.com/kae.hpre": 2}
+    assert plans[1]["resources"] == {"openfuyao.com/kae.hpre": 2}
 
 
 @pytest.mark.parametrize(
@@ -159,3 +161,140 @@ def test_explain_names_the_interface_and_the_classes_of_a_node(tmp_path: Path) -
 
     assert "  because it has npu=ascend, and offers resources by DRA\n" in said
     assert "  by Dynamic Resource Allocation, as devices of npu.example.com\n" in said
+
+
+def test_plan_and_report_name_the_interface_beside_the_device_plugin(tmp_path: Path) -> None:
+    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), n1=("a", "ascend"))
+    answers.told(tmp_path, "compile")
+
+    for command in ("plan", "report"):
+        assert "kae-device-plugin:1.4.1 by DRA" in answers.told(tmp_path, command)
+    (planned,) = json.loads(answers.told(tmp_path, "plan", "-o", "json"))["clusters"][0]["stacks"][0]["nodes"]
+    (reported,) = json.loads(answers.told(tmp_path, "report", "-o", "json"))["policies"]
+    (explained,) = json.loads(answers.told(tmp_path, "explain", "n1", "-o", "json"))["stacks"]
+    assert {each["interface"] for each in (planned, reported, explained)} == {"DRA"}
+    answers.told(tmp_path, "report", "--html", "page.html")
+    assert "example.com/npu=? by DRA" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, DRA, "Devices are offered by DRA from then on, and one in use only when its container has ended."),
+        (DRA, {}, "by device plugins from then on, and what a claim has only when the claim has ended."),
+        (DRA, {"interface": "DRA", "dra": {"queues": "Shared"}}, ""),
+    ],
+)
+def test_diff_says_what_a_change_of_interface_does_to_devices(
+    before: dict[str, Any], after: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    own = policy("a", "ascend", **before)
+    written(tmp_path, recipe("ascend"), own, n1=("a", "ascend"))
+    answers.told(tmp_path, "compile")
+    revisions.commit(tmp_path)
+    own["spec"]["devicePlugin"] = after
+    written(tmp_path, own)
+    answers.told(tmp_path, "compile")
+
+    told = answers.told(tmp_path, "diff", "HEAD")
+
+    assert "1 node of policy a gets a new device-plugin pod in cluster east" in told
+    assert said in told if said else "are offered by" not in told
+
+
+def test_smoke_says_how_to_learn_which_claim_a_pod_got(tmp_path: Path) -> None:
+    kae = document("KAEPolicy", "tls", {"driver": {"enabled": False}, "devicePlugin": DRA})
+    written(tmp_path, kae)
+    made = builders.kubernetes_node("n1", builders.HPRE | {"openfuyao.com/kae.hpre.pf": "2"})
+    made["status"]["nodeInfo"] |= {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2.1.4"}
+    project.write(tmp_path, {"inventory/east.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": [made]})})
+
+    answer = in_process.kae(tmp_path, "smoke")
+
+    assert answer.code == 0
+    assert yaml.safe_load(answer.out)["spec"]["template"]["spec"]["containers"][0]["resources"] == {
+        "limits": {"openfuyao.com/kae.hpre": 1}
+    }
+    assert "-l job-name=kae-smoke-tls-hpre" in answer.err
+    assert ".status.extendedResourceClaimStatus.resourceClaimName" in answer.err
+
+
+def published(
+    node: str, generation: int, *taints: str | None, driver: str = "kae-ascend.openfuyao.com"
+) -> dict[str, Any]:
+    """Return a slice with a device of the resource for each taint; None for a device without one."""
+    devices = [
+        {
+            "name": f"npu-{number}",
+            "attributes": {"resource": {"string": "example.com/npu"}},
+            **({"taints": [{"key": f"openfuyao.com/{taint}", "effect": "NoSchedule"}]} if taint else {}),
+        }
+        for number, taint in enumerate(taints)
+    ]
+    pool = {"name": node, "generation": generation, "resourceSliceCount": 1}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-{driver}-{generation}"},
+        "spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": devices},
+    }
+
+
+def test_status_tells_the_devices_of_nodes_as_planned_published_and_unhealthy(tmp_path: Path) -> None:
+    policies = [recipe("ascend"), policy("a", "ascend", **DRA), policy("b", "ascend")]
+    written(tmp_path, *policies, n1=("a", "ascend"), n2=("a", "ascend"), n3=("b", "ascend"))
+    answers.told(tmp_path, "compile")
+    with apiserver.serving(tmp_path) as server:
+        own = [node(name, pool, "ascend") for name, pool in (("n1", "a"), ("n2", "a"), ("n3", "b"))]
+        server.put(*own, *livecluster.objects(tmp_path, "east"))
+        server.put(
+            published("n1", 1, None, None, None, None),
+            published("n1", 2, None, "unhealthy", "given-by-device-plugin"),
+            published("n1", 9, None, driver="gpu.example.com"),
+        )
+        asked = ("status", "--kubeconfig", str(server.kubeconfig))
+        text, data = (in_process.kae(tmp_path, *asked, *more).out for more in ((), ("-o", "json")))
+
+    assert (
+        "\ndevices by DRA:\n"
+        "  example.com/npu on n1: ? planned, 3 published, 1 unhealthy\n"
+        "  example.com/npu on n2: ? planned, 0 published, 0 unhealthy\n"
+    ) in text
+    assert json.loads(data)["cluster"]["devices"] == [
+        {"node": "n1", "resource": "example.com/npu", "planned": None, "published": 3, "unhealthy": 1},
+        {"node": "n2", "resource": "example.com/npu", "planned": None, "published": 0, "unhealthy": 0},
+    ]
+
+
+def test_nodes_go_from_interface_to_interface_by_two_policies_of_disjoint_nodes(tmp_path: Path) -> None:
+    def policies(*names: str) -> list[dict[str, Any]]:
+        chosen = {"key": "name", "operator": "In", "values": list(names)}
+        made = [policy("new", "ascend", **DRA), policy("old", "ascend")]
+        for item, operator in zip(made, ("In", "NotIn"), strict=True):
+            item["spec"]["nodeSelector"] = {"matchExpressions": [chosen | {"operator": operator}]}
+        return made
+
+    def plan() -> dict[str, Any]:
+        (cluster,) = json.loads(answers.told(tmp_path, "plan", "-o", "json"))["clusters"]
+        return {each["name"]: each.get("interface") for each in cluster["stacks"][0]["nodes"]}
+
+    written(tmp_path, recipe("ascend"), *policies("n1"))
+    items = [node(f"n{number}", "a", "ascend") for number in range(1, 4)]
+    for item in items:
+        item["metadata"]["labels"]["name"] = item["metadata"]["name"]
+    project.write(tmp_path, {"inventory/east.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": items})})
+    answers.told(tmp_path, "compile")
+    revisions.commit(tmp_path)
+    assert plan() == {"n1": "DRA", "n2": None, "n3": None}
+    written(tmp_path, *policies("n1", "n2"))
+    answers.told(tmp_path, "compile")
+    there = answers.told(tmp_path, "diff", "HEAD")
+    assert plan() == {"n1": "DRA", "n2": "DRA", "n3": None}
+    revisions.commit(tmp_path)
+    written(tmp_path, *policies("n1"))
+    answers.told(tmp_path, "compile")
+    back = answers.told(tmp_path, "diff", "HEAD")
+
+    assert "Devices are offered by DRA from then on" in there
+    assert "Devices are offered by device plugins from then on" in back
+    assert "claims-unended" not in there + back

@@ -84,7 +84,7 @@ def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, serve
     assert {item["code"] for item in read["diagnostics"]} >= {"node-unknown"}
     assert set(read["cluster"]) == {
         *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews"),
-        "loaded",
+        *("loaded", "devices"),
     }
     assert daemon_set(read["cluster"], DRIVER) == {
         "namespace": "kae-operator",

@@ -106,3 +106,26 @@ def test_a_node_changes_its_interface_and_back_while_pods_hold_devices(
     namespace.wait_for_ready("fourth")
     assert held(namespace, "fourth") in (device, other)
     deployed.wait_for(hpre=2)
+
+
+def test_a_pod_that_hangs_as_the_plugin_was_removed_ends_once_a_plugin_of_any_interface_is_back(
+    deployed: Deployed, debian: str, namespace: pods.Namespace, tmp_path: Path
+) -> None:
+    objects = plugin_node.change(deployed, tmp_path / "dra", interface="DRA")
+    namespace.apply(user("held", debian, deployed))
+    namespace.wait_for_ready("held")
+    removed = [item for item in objects if item["kind"] != "Namespace"]
+
+    # Without a way back first, of which `kae diff` warns (claims-unended).
+    deployed.node.plane.delete(*removed)
+    waiting.until("no plugin", lambda: deployed.plugin() is None)
+    slices = "/apis/resource.k8s.io/v1/resourceslices"
+    waiting.until("no slices", lambda: not deployed.node.plane.api.get(slices)["items"])
+    namespace.kubectl("delete", "pod", "held", "--wait=false")
+    said = "unprepare dynamic resources: DRA driver kae.openfuyao.com is not registered"
+    waiting.until("that the kubelet asks", lambda: said in deployed.node.kubelet.log_tail(lines=200))
+    assert namespace.pod("held")["metadata"]["deletionTimestamp"]
+
+    deployed.node.plane.apply(*plugin_node.compiled(tmp_path / "back", deployed.devices.host, interface="DevicePlugin"))
+    namespace.wait_for_end("held")
+    deployed.wait_for(hpre=2)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import copy
 import json
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,11 @@ _GROUP = "/apis/resource.k8s.io/v1"
 class Server:
     """The objects, by name; `writes` lists each write as method and name. Failures are those that a test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
+        self._tls = None
+        if certificate:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._tls.load_cert_chain(certificate, certificate.with_suffix(".key"))
         self.slices: dict[str, dict[str, Any]] = {}
         self.claims: dict[str, dict[str, Any]] = {}
         self.writes: list[str] = []
@@ -31,7 +36,7 @@ class Server:
         self._server: asyncio.Server | None = None
 
     async def up(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def down(self) -> None:
@@ -131,8 +136,9 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[Server]:
-    server = Server()
+async def serving(certificate: Path | None = None) -> AsyncIterator[Server]:
+    """Serve by TLS where a certificate is given, whose key lies beside it."""
+    server = Server(certificate)
     await server.up()
     try:
         yield server

@@ -121,8 +121,8 @@ class Node:
 
 
 @contextlib.asynccontextmanager
-async def made(folder: Path) -> AsyncIterator[Node]:
-    async with api_servers.serving() as server:
+async def made(folder: Path, certificate: Path | None = None) -> AsyncIterator[Node]:
+    async with api_servers.serving(certificate) as server:
         given = PodResources()
         node = Node(folder, server, given)
         node.where.pod_resources.parent.mkdir(parents=True)

@@ -14,6 +14,7 @@ import yaml
 from compiler import cli, diagnostics
 from compiler.project import package_data
 from compiler.rendering import templates
+from compiler.status import dra_devices
 from docs import catalogue, commands, reference
 from tests import in_process
 from tests.documentation import behaviours
@@ -106,18 +107,16 @@ def test_the_rights_of_kae_status_are_those_that_it_needs_for_each_kind_that_is_
 
     made = templates.kinds(package_data.templates())
 
-    assert {(kind.namespaced, kind.group, _plural(kind.name)) for kind in made} <= granted
+    needed = {(kind.namespaced, kind.group, _plural(kind.name)) for kind in made}
+    # Those that device plugins publish.
+    assert needed | {(False, dra_devices.API_VERSION.partition("/")[0], "resourceslices")} <= granted
 
 
 def _plural(kind: str) -> str:
     name = kind.lower()
-    return (
-        name + "es"
-        if name.endswith("ss")
-        else name.removesuffix("y") + "ies"
-        if name.endswith("y")
-        else name.removesuffix("s") + "s"
-    )
+    if name.endswith("ss"):
+        return f"{name}es"
+    return f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name.removesuffix('s')}s"
 
 
 @pytest.mark.parametrize("page", OURS, ids=name)

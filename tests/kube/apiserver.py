@@ -62,7 +62,7 @@ class ApiServer:
     def __init__(self, folder: Path, *, tls: bool = False) -> None:
         self.state = objects.State()
         self.kubeconfig = folder / "kubeconfig"
-        self.authority: Path | None = _certificate(folder) if tls else None
+        self.authority: Path | None = certificate(folder) if tls else None
         self._server = self._serve(0)
         self.port: int = self._server.server_address[1]
         self.write_kubeconfig()
@@ -294,7 +294,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Log nothing; tests read `requests`."""
 
 
-def _certificate(folder: Path) -> Path:
+def certificate(folder: Path) -> Path:
     """Make a self-signed certificate for the loopback address."""
     path = folder / "server.crt"
     openssl = tools.require("openssl", "openssl")

@@ -32,6 +32,7 @@ KINDS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     },
     "coordination.k8s.io/v1": {"Lease": ("leases", True)},
     "nfd.k8s-sigs.io/v1alpha1": {"NodeFeatureRule": ("nodefeaturerules", False)},
+    "resource.k8s.io/v1": {"DeviceClass": ("deviceclasses", False), "ResourceSlice": ("resourceslices", False)},
     "rbac.authorization.k8s.io/v1": {
         "ClusterRole": ("clusterroles", False),
         "ClusterRoleBinding": ("clusterrolebindings", False),

@@ -142,6 +142,8 @@ def _placement(placement: Placement | None) -> dict[str, Any] | None:
     found = structs.asdict(placement) | {"resources": dict(placement.resources), "programs": dict(placement.programs)}
     if not placement.programs:
         del found["programs"]
+    if placement.interface != "DRA":
+        del found["interface"]
     names = {"group_sort": "groupKind", "device_plugin": "devicePlugin"}
     return {names.get(key, key): value for key, value in found.items()}
 

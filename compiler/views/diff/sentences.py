@@ -516,7 +516,9 @@ def _plugin_key(effect: Effect) -> Hashable:
 
 
 def _plugged(placement: Placement | None) -> Hashable:
-    return None if placement is None or placement.device_plugin is None else (placement.policy, placement.device_plugin)
+    if placement is None or placement.device_plugin is None:
+        return None
+    return placement.policy, placement.device_plugin, placement.interface
 
 
 def _plugin(group: Sequence[Effect]) -> str:
@@ -533,7 +535,17 @@ def _plugin(group: Sequence[Effect]) -> str:
         case _:
             does = "get{s} {a}new device-plugin pod{plural}{place}; running containers keep their devices"
     side = was if first.device_plugin_pod == "deleted" else now
-    return _said(group, side, does, old=old, new=new)
+    return _said(group, side, f"{does}{_handover(was, now)}", old=old, new=new)
+
+
+def _handover(was: Placement | None, now: Placement | None) -> str:
+    """Return what happens to devices where the interface changes."""
+    old, new = (side.interface if side else None for side in (was, now))
+    if old is None or new is None or old == new:
+        return ""
+    if new == "DRA":
+        return ". Devices are offered by DRA from then on, and one in use only when its container has ended"
+    return ". Devices are offered by device plugins from then on, and what a claim has only when the claim has ended"
 
 
 def _program_key(name: str, effect: Effect) -> Hashable:

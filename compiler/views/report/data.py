@@ -110,7 +110,7 @@ def _placement(placement: Placement | None) -> dict[str, Any] | None:
         "driver": placement.driver,
         "version": placement.version,
         "plugin": placement.device_plugin,
-        "resources": list(map(plan_text.resource, placement.resources)),
+        "resources": _offered(placement.resources, placement.interface),
     }
 
 
@@ -187,6 +187,10 @@ class _Shared:
         return _number(self.sets, tuple(_number(self.texts, text) for text in texts))
 
 
+def _offered(resources: plan.Resources, interface: definitions.Interface | None) -> list[str]:
+    return [f"{plan_text.resource(amount)}{plan_text.by(interface)}" for amount in resources]
+
+
 def _number(known: dict[Hashable, int], key: Hashable) -> int:
     return known.setdefault(key, len(known))
 
@@ -202,7 +206,7 @@ def _facts(decision: plan.Decision, stacks: Sequence[plan.Decision]) -> dict[str
         "plugin": decision.device_plugin.image,
         "loaded": known.sentence.removeprefix("loaded ") if known else None,
         "loads": loads((decision, *stacks)),
-        "resources": [plan_text.resource(amount) for each in (decision, *stacks) for amount in each.resources],
+        "resources": [text for each in (decision, *stacks) for text in _offered(each.resources, each.interface)],
         "devices": device_counts(decision.recipe, decision.node),
         "kernel": profile.kernel_version,
         "os": profile.os_image,

@@ -5,7 +5,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.planning import plan
-from compiler.views import gaps, plan_text
+from compiler.views import gaps, plan_data, plan_text
 from compiler.views.report import data as report_data
 from compiler.views.report import tables as report_tables
 
@@ -66,6 +66,7 @@ def data(views: Sequence[plan.Plan]) -> dict[str, Any]:
                         if name != "driver" and landing.image
                     }
                 ),
+                **plan_data.of_interface(each.policy.offered.interface if each.policy.offered else None),
                 "clusters": each.clusters,
                 "file": each.policy.source.file,
             }

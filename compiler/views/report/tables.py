@@ -208,7 +208,7 @@ def _policies(views: Sequence[plan.RecipePlan]) -> Iterator[Row]:
         policy = each.policy
         drivers = (plan_text.driver(decision) for decision in each.decisions if decision.pool)
         plugins = (
-            images.short(landing.image)
+            plan_text.device_plugin(decision) if name == "device-plugin" else images.short(landing.image)
             for decision in each.decisions
             for name, landing in decision.landings
             if name != "driver" and landing.image
