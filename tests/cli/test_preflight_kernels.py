@@ -1,4 +1,4 @@
-"""`kae preflight --kernels`: the images of a list of kernels to come, and those that have to be built."""
+"""`kae preflight --kernels`: the images of a list of kernels to come, and those to build; docs/foresight.md has the calls."""
 
 import io
 import json

@@ -146,7 +146,7 @@ def test_a_block_that_another_test_runs_is_run_there() -> None:
 
     for page, test in elsewhere:
         assert page.name in (ROOT / test).read_text("utf-8")
-    assert {page.name for page, _ in elsewhere} == {"first-rollout.md", "verify.md"}
+    assert {page.name for page, _ in elsewhere} == {"first-rollout.md", "foresight.md", "verify.md"}
 
 
 def test_a_block_is_found_however_it_is_written(tmp_path: Path) -> None:
