@@ -1,4 +1,4 @@
-"""`kae preflight --kernels`: the images of a list of kernels to come, and those to build; docs/foresight.md has the calls."""
+"""`kae preflight --kernels`: the images of a list of kernels to come, and those to build (docs/foresight.md)."""
 
 import io
 import json

@@ -1,4 +1,7 @@
-"""`kae rehearse` on the control planes that it starts: what happens is what `kae diff` says, and a lie is told; docs/foresight.md has the calls."""
+"""`kae rehearse` on the control planes that it starts: what happens is what `kae diff` says, and a lie is told.
+
+docs/foresight.md has the calls.
+"""
 
 import json
 import os
