@@ -8,7 +8,7 @@
 #   publish   joins the architectures of kae-compiler, writes dist/images.txt and dist/SHA256SUMS, and signs all of it
 #   verify    judges everything as a user would
 #
-# REGISTRY is registry and path of the images. ARCHITECTURES are those of the release ("amd64 arm64"). cosign signs by the
+# REGISTRY is registry and path of the images, and SITE the address of the site of docs/, where it has one: findings link to it. ARCHITECTURES are those of the release ("amd64 arm64"). cosign signs by the
 # identity of the workflow, which verify takes from COSIGN_IDENTITY.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -76,7 +76,7 @@ step_wheel() {
         table+=("$name=$(digest "$name")")
     done
     trap 'git checkout --quiet -- compiler/release.py schemas' EXIT
-    python3 ci/release_table.py "$REGISTRY" "${table[@]}"
+    python3 ci/release_table.py "$REGISTRY" "${SITE:-}" "${table[@]}"
     make --no-print-directory schemas wheel
 }
 

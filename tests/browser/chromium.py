@@ -60,6 +60,11 @@ class Page:
         self.call("Page.navigate", url=url)
         self.wait("document.documentElement?.dataset.ready")
 
+    def visit(self, url: str) -> None:
+        """Load a page that is not ours to mark, and wait until all of it is there."""
+        self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+
     def wait(self, expression: str, seconds: float = 60) -> Any:
         """Return the value of an expression as soon as it is true."""
         end = time.monotonic() + seconds
