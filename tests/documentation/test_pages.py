@@ -127,11 +127,11 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         assert not anchor or anchor in anchors(text_of(target)), link
 
 
-def test_every_page_of_docs_is_linked_from_the_readme_or_the_list_of_decisions() -> None:
+def test_every_page_of_docs_is_linked_from_the_readme_or_a_page_of_links() -> None:
     readme, decisions = ROOT / "README.md", ROOT / "docs/decisions/README.md"
     linked = {
         (page.parent / link.partition("#")[0]).resolve()
-        for page in (readme, decisions)
+        for page in (readme, decisions, ROOT / "docs/migration.md")
         for link in _LINK.findall(text_of(page))
     }
 
