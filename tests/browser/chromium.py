@@ -65,6 +65,15 @@ class Page:
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
+    def wait_for_address(self, beginning: str) -> None:
+        """Wait until the page is another one; a question that the old page still gets ends with it."""
+        for _ in range(200):
+            history = self.call("Page.getNavigationHistory")
+            if str(history["entries"][history["currentIndex"]]["url"]).startswith(beginning):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{beginning} is not the page")
+
     def wait(self, expression: str, seconds: float = 60) -> Any:
         """Return the value of an expression as soon as it is true."""
         end = time.monotonic() + seconds
