@@ -2,7 +2,8 @@
 
 `python -m docs.reference` writes docs/policy-reference.md and docs/recipe-reference.md from the models,
 docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/,
-docs/catalogue.md from the shipped recipes, and docs/tour.md from the record of a test.
+docs/catalogue.md from the shipped recipes, docs/support.md from the versions that tests pin, and docs/tour.md from the
+record of a test.
 """
 
 import json
@@ -19,7 +20,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import catalogue, tour
+from docs import catalogue, support, tour
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -307,6 +308,7 @@ def main() -> None:
         EXAMPLES: examples,
         tour.PAGE: tour.text,
         catalogue.PAGE: catalogue.text,
+        support.PAGE: support.text,
     }
     for path, made in pages.items():
         text = made()

@@ -14,7 +14,7 @@ import yaml
 from compiler import cli, diagnostics
 from compiler.project import package_data
 from compiler.rendering import templates
-from docs import catalogue, reference
+from docs import catalogue, reference, support
 from tests import in_process
 from tests.documentation import behaviours
 from tests.documentation.pages import FENCE, OURS, PAGES, ROOT, blocks, chapter, name, text_of
@@ -113,7 +113,13 @@ def test_the_rights_of_kae_status_are_those_that_it_needs_for_each_kind_that_is_
 
 def _plural(kind: str) -> str:
     name = kind.lower()
-    return name + "es" if name.endswith("ss") else name.removesuffix("y") + "ies" if name.endswith("y") else name.removesuffix("s") + "s"
+    return (
+        name + "es"
+        if name.endswith("ss")
+        else name.removesuffix("y") + "ies"
+        if name.endswith("y")
+        else name.removesuffix("s") + "s"
+    )
 
 
 @pytest.mark.parametrize("page", OURS, ids=name)
@@ -154,6 +160,17 @@ def test_the_policy_reference_is_what_the_models_say() -> None:
 def test_the_catalogue_is_what_the_shipped_recipes_say_and_make() -> None:
     assert text_of(catalogue.PAGE) == catalogue.text(), "run `make docs`"
     assert {*catalogue.TRIED} == {*package_data.recipes()}
+
+
+def test_the_page_of_support_is_what_the_tests_pin() -> None:
+    assert text_of(support.PAGE) == support.text(), "run `make docs`"
+    assert f"| 1.{tested_minor()} | tested |" in text_of(support.PAGE)
+
+
+def tested_minor() -> str:
+    """Return the minor release of the API server of the tests."""
+    (version,) = re.findall(r"k8s\.io/kubernetes v1\.(\d+)\.", text_of(ROOT / "tests/cluster/go/kubernetes/go.mod"))[:1]
+    return str(version)
 
 
 def test_the_catalogue_has_the_rights_that_a_value_brings() -> None:
