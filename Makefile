@@ -266,6 +266,10 @@ compiler-image: ## Build the image of kae for jobs (WHEEL=, and the same variabl
 driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= LIBRARIES= PACKAGES=FOLDER BUILD_IMAGE=)
 	@bash ci/images.sh driver
 
+.PHONY: release
+release: $(CODE) ## Rehearse a release twice: build, sign, verify, and try wheel and images (VERSION=; root, after cluster-tools)
+	$(BIN)/python -m tests.images.rehearsal $(if $(VERSION),--version $(VERSION))
+
 .PHONY: bench
 bench: $(CODE) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT), the device plugin, the watcher, and many watchers
 	$(BIN)/python -m benchmarks $(if $(BEFORE),--before $(BEFORE))

@@ -42,14 +42,15 @@ def run(arguments: argparse.Namespace) -> int:
         on_documents.extend(_brought(policy, *_judged(source.documents[index], recipe, judge, settings)))
         if settings.has_errors(on_documents):
             return _wrong(arguments, on_documents)
-        atomic.write_file(Path(source.name), source.text)
+        if not arguments.check:
+            atomic.write_file(Path(source.name), source.text)
     line = source.documents[index].span(*path).line
     shown = old or _inherited(policy, arguments.image)
     result = {"file": source.name, "line": line, "path": wording.dotted(path), "old": shown, "new": arguments.version}
     change = f"is {old} already" if old == arguments.version else f"{shown or 'unset'} -> {arguments.version}"
     body = f"{source.name}:{line}: {arguments.policy} {title}: version {change}\n"
     findings.show(arguments, diagnostics.merged(on_documents), body, policy=arguments.policy, **result)
-    return cli.FINE
+    return cli.DIFFERS if arguments.check and old != arguments.version else cli.FINE
 
 
 def _wrong(arguments: argparse.Namespace, on_documents: Iterable[diagnostics.Diagnostic]) -> int:

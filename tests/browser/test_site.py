@@ -124,7 +124,7 @@ def test_a_search_leads_to_the_answer_by_one_click(
     target = str(browser.wait(f"{answering}?.href"))
 
     # Later, as the page that answers is then another one.
-    browser.value(f"setTimeout(() => {answering}.click()) && 0")
+    browser.value(f"setTimeout(() => {answering}.click(), 300) && 0")
     browser.wait_for_address(target.partition("?")[0])
 
 
