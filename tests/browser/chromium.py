@@ -66,11 +66,12 @@ class Page:
         self.wait("document.readyState === 'complete'")
 
     def wait_for_address(self, beginning: str) -> None:
-        """Wait until the page is another one; a question that the old page still gets ends with it."""
+        """Wait until the page is another one."""
         for _ in range(200):
-            history = self.call("Page.getNavigationHistory")
-            if str(history["entries"][history["currentIndex"]]["url"]).startswith(beginning):
-                return
+            with contextlib.suppress(AssertionError):  # Between two pages there is none that could be asked.
+                history = self.call("Page.getNavigationHistory")
+                if str(history["entries"][history["currentIndex"]]["url"]).startswith(beginning):
+                    return
             time.sleep(0.1)
         raise AssertionError(f"{beginning} is not the page")
 

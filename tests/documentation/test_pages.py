@@ -164,10 +164,10 @@ def test_the_catalogue_is_what_the_shipped_recipes_say_and_make() -> None:
 
 def test_the_page_of_support_is_what_the_tests_pin() -> None:
     assert text_of(support.PAGE) == support.text(), "run `make docs`"
-    assert f"| 1.{tested_minor()} | tested |" in text_of(support.PAGE)
+    assert f"| 1.{real_minor()} | tested |" in text_of(support.PAGE)
 
 
-def tested_minor() -> str:
+def real_minor() -> str:
     """Return the minor release of the API server of the tests."""
     (version,) = re.findall(r"k8s\.io/kubernetes v1\.(\d+)\.", text_of(ROOT / "tests/cluster/go/kubernetes/go.mod"))[:1]
     return str(version)
