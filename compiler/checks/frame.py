@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from compiler import wording
-from compiler.checks import host_paths
+from compiler.checks import host_paths, lists
 from compiler.diagnostics import Diagnostic
 from compiler.formats import documents, globs
 
@@ -49,10 +49,7 @@ def of_pod(pod: Data, kubelet: str) -> Iterator[Refusal]:
         # `validatePodSpec` of the API server refuses both.
         message = "A pod with hostPID has the processes of its containers among the node's."
         yield ("shareProcessNamespace",), message, (), "Leave one of the two out."
-    holders: list[tuple[documents.Path, Data]] = [((), pod)]
-    for field in ("initContainers", "containers"):
-        holders += [((field, index), one) for index, one in enumerate(pod.get(field, ()))]
-    for path, holder in holders:
+    for path, holder in (((), pod), *lists.containers((), pod)):
         label = holder.get("securityContext", {}).get("seLinuxOptions", {})
         if label.get("type") == "spc_t":
             at = (*path, "securityContext", "seLinuxOptions", "type")

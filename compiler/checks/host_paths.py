@@ -83,9 +83,6 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
 )
 """Paths and globs of hosts that containers of other people never get, nor what is in them, and what is there."""
 
-_LINKS: Mapping[str, str] = MappingProxyType({"/var/run": "/run", "/var/roothome": "/root", "/var/home": "/home"})
-"""Links of usual systems, the last two of ostree's, and where they lead."""
-
 _DEVICES = "/dev/"
 
 
@@ -139,7 +136,7 @@ def leads_to(path: str, kubelet: str) -> tuple[str, ...] | None:
     for link, real in (("", path), *_resolved(path)):
         taken = next((taken for taken in refused if globs.share_branch(real, taken)), None)
         if taken is not None:
-            leads = (f"'{link}' is a link to '{_LINKS[link]}'.",) if link else ()
+            leads = (f"'{link}' is a link to '{globs.LINKS[link]}'.",) if link else ()
             return (*leads, f"'{taken}' holds {refused[taken]}.")
     return None
 
@@ -165,7 +162,7 @@ def _finding(  # noqa: PLR0913 - a path, where it stands, and the words for it
     for link, real in (("", glob), *_resolved(glob)):
         taken = next((taken for taken in refused if globs.share_branch(real, taken)), None)
         if taken is not None:
-            leads = (f"'{link}' is a link to '{_LINKS[link]}'.",) if link else ()
+            leads = (f"'{link}' is a link to '{globs.LINKS[link]}'.",) if link else ()
             notes = (*leads, f"'{taken}' holds {refused[taken]}.")
             yield _refusal(source, place, f"A recipe may not {does} '{glob}'.", notes, hint)
             return
@@ -180,7 +177,7 @@ def _refusal(
 def _resolved(glob: str) -> Iterator[tuple[str, str]]:
     """Yield the links that a path or a glob may go through, each with the path behind it."""
     parts = glob.split("/")
-    for link, target in _LINKS.items():
+    for link, target in globs.LINKS.items():
         length = link.count("/") + 1
         if len(parts) >= length and globs.share_branch("/".join(parts[:length]), link):
             yield link, "/".join((target, *parts[length:]))

@@ -17,6 +17,12 @@ def items(path: documents.Path, data: Mapping[str, Any], field: str) -> Iterator
         yield (*path, field, index), item
 
 
+def containers(path: documents.Path, pod: Mapping[str, Any]) -> Iterator[tuple[documents.Path, Any]]:
+    """Yield the containers of the pod at a path, those that start first first, each with its own path."""
+    for field in ("initContainers", "containers"):
+        yield from items(path, pod, field)
+
+
 def unknown(
     source: documents.Document, path: documents.Path, name: str, known: Collection[str], noun: str
 ) -> Iterator[Diagnostic]:

@@ -1,12 +1,13 @@
 """Rules for the parameters of a recipe: the part of JSON Schema that they may use, and the fields that they fill."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from compiler import wording
-from compiler.checks import lists, programs
+from compiler.checks import lists, references
 from compiler.diagnostics import Diagnostic, shared_rule
 from compiler.formats import canonical, documents
 from compiler.planning import kernels
@@ -136,6 +137,10 @@ def _bounds(schema: Schema, kind: str) -> Iterator[_Fault]:
     elif kind == "object" and "additionalProperties" in schema and "maxProperties" not in schema:
         message = "A mapping of a parameter with additionalProperties has maxProperties."
         yield (), message, f"Add maxProperties: at most {MOST_KEYS}."
+    for least, most in (("minimum", "maximum"), ("minItems", "maxItems"), ("minLength", "maxLength")):
+        low, high = schema.get(least, -math.inf), schema.get(most, math.inf)
+        if all(_is_number(bound, "number") for bound in (low, high)) and low > high:
+            yield (least,), f"{least} {low} is more than {most} {high}, so no value fits.", "Correct one of the two."
     for name in schema.get("required", ()) if _is_names(schema.get("required", ())) else ():
         if name not in schema.get("properties", {}):
             yield ("required",), f"{wording.quoted(name)} is not one of the properties.", "Correct the name."
@@ -202,7 +207,7 @@ def _is_pattern(value: Any) -> bool:
 def _idle(source: documents.Document, properties: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """A parameter stands in some field."""
     spec: Mapping[str, Any] = source.data["spec"]
-    used = programs.used(spec)
+    used = references.used(spec)
     for name in properties:
         if name not in used:
             message = f"The parameter '{name}' stands in no field, so its value would change nothing."

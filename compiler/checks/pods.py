@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compiler import wording
-from compiler.checks import containers
+from compiler.checks import containers, lists
 from compiler.fleet import pods
 from compiler.formats import documents
 from compiler.rendering import privileges
@@ -21,11 +21,7 @@ def faults(pod: Data) -> Iterator[containers.Fault]:
     """Yield why no API server takes a pod, or no kubelet runs it."""
     for index, volume in enumerate(pod.get("volumes", ())):
         yield from _of_volume(("volumes", index), volume)
-    every: list[Container] = [
-        ((field, index), one)
-        for field in ("initContainers", "containers")
-        for index, one in enumerate(pod.get(field, ()))
-    ]
+    every: list[Container] = list(lists.containers((), pod))
     for path, container in every:
         yield from _of_mounts(path, container)
         yield from _of_ports(path, container)

@@ -1,39 +1,25 @@
-"""Rules for what the texts of a recipe refer to, and for its programs: what the frame refuses of their pods."""
+"""Rules for the programs of recipes: what the frame refuses of their pods, and what no node runs."""
 
 import functools
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
 from typing import Any
 
 from compiler import keywords, wording
 from compiler.checks import admission, frame, host_paths, lists, pods, resources
-from compiler.diagnostics import Diagnostic, rule, shared_rule
+from compiler.checks import references as of_texts
+from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents, globs, references
 from compiler.read import device_policy
-from compiler.schema import judge, phrases, recipe_schema
+from compiler.schema import judge, phrases
 
 Data = Mapping[str, Any]
 _Given = Mapping[str, Mapping[str, Any]]
 """The values of a recipe's parameters, for each program that a policy has."""
-
-shared_rule("reference-syntax", "error", "`${` begins a reference such as ${values.name}, in texts that may have one.")
-shared_rule("reference-absent", "error", "What a reference stands for has a value wherever its place needs one.")
-
-_FACTS = ("policy.name", "pool.name", "cluster.name", "namespace", "kubeletDir")
-_KERNEL = ("kernel.full", "kernel.x", "kernel.y", "kernel.z")
-_SYSTEM = ("os.id", "os.version")
-_EACH = ("key", "value")
-_OF_POLICIES = ("offers", "claims", "disrupts")
-"""Fields that are asked for before a cluster is planned, when values of parameters alone are known."""
-_EARLY = "Parameters alone are known here: this is asked for before a cluster is planned."
 _STACK: Mapping[str | int, str] = {"driver": "RecipeDriver", "devicePlugin": "RecipePlugin"}
 """The parts of a recipe beside its programs in which references stand, and the names of their schemas."""
-_WORDS = ("values", "images", "policy", "pool", "cluster", "kernel", "os")
-_ITEMS = ("boolean", "integer", "string")
-"""The types of what a text can hold."""
 _EXAMPLE = {
     "policy.name": "policy",
     "pool.name": "pool",
@@ -47,36 +33,14 @@ _OURS = ("driver-run", "driver-options")
 """The container and the volumes that the compiler adds to a program that waits for the driver."""
 
 
-def findings(source: documents.Document, schema: phrases.Schema, *, is_sound: bool = True) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the references and programs of a recipe that its schema accepts, whatever the values are.
-
-    What stands in driver and device plugin is judged as what stands in programs. `is_sound` is False where the schemas
-    of parameters have mistakes: what fits a field is then not known.
-    """
+def findings(source: documents.Document) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the programs of a recipe that its schema accepts, whatever the values are."""
     for path, program in lists.items(("spec",), source.data["spec"], "programs"):
         yield from _names(source, path, program)
         yield from _parts(source, path, program)
         yield from _sources(source, path, program)
         yield from _rights(source, path, program)
-    for path, part in _referring(source.data["spec"]):
-        yield from _syntax(source, path, part)
-        yield from _misspelt(source, path, part)
-        yield from _known(source, path, part)
-        if is_sound:
-            yield from _types(source, path, part, schema)
-            yield from _absent(source, path, part, schema)
-            yield from _conditions(source, path, part)
     yield from _twice(source)
-
-
-def _referring(spec: Data) -> Iterator[tuple[documents.Path, Data]]:
-    """Yield the parts of a recipe in which references may stand: driver, device plugin and each program."""
-    yield from ((("spec", *path), part) for path, part in references.parts(spec))
-
-
-def _properties(source: documents.Document) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = source.data["spec"].get("parameters", {}).get("properties", {})
-    return found
 
 
 def _twice(source: documents.Document) -> Iterator[Diagnostic]:
@@ -103,7 +67,7 @@ def _names(source: documents.Document, path: documents.Path, program: Data) -> I
 
 def _parts(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
     """Yield what the containers and volumes of a program name that is not there, or is there twice."""
-    containers = list(_containers(path, program))
+    containers = list(lists.containers((*path, "pod"), program["pod"]))
     volumes = list(lists.items((*path, "pod"), program["pod"], "volumes"))
     for every, noun, added in ((containers, "container", (_WAIT,)), (volumes, "volume", _OURS)):
         named = [((*at, "name"), one["name"]) for at, one in every]
@@ -132,7 +96,7 @@ def _sources(source: documents.Document, path: documents.Path, program: Data) ->
     """A volume and a probe have one source each, and a variable no two."""
     for at, volume in lists.items((*path, "pod"), program["pod"], "volumes"):
         yield from _one_of(source, at, volume, _VOLUMES)
-    for at, container in _containers(path, program):
+    for at, container in lists.containers((*path, "pod"), program["pod"]):
         yield from _of_sidecars(source, at, container)
         for name in ("livenessProbe", "readinessProbe", "startupProbe"):
             if name in container:
@@ -162,356 +126,6 @@ def _one_of(source: documents.Document, path: documents.Path, data: Data, names:
         message = f"Expected exactly one of {wording.listed(names)} in '{wording.dotted(path)}', found "
         message += f"{wording.listed(found) if found else 'none'}."
         yield Diagnostic(code="invalid-value", span=source.span(*path), message=message)
-
-
-def _containers(path: documents.Path, program: Data) -> Iterator[tuple[documents.Path, Data]]:
-    for field in ("initContainers", "containers"):
-        yield from lists.items((*path, "pod"), program["pod"], field)
-
-
-def _places(path: documents.Path, program: Data) -> Iterator[references.Place]:
-    return references.places(program, path)
-
-
-def _syntax(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
-    """Yield each `${` that begins no reference, or stands where none may."""
-    for place in _places(path, program):
-        for part in references.parsed(place.text):
-            if isinstance(part, references.Fault) or (isinstance(part, tuple) and not _is_word(part[0])):
-                text = part.shown if isinstance(part, references.Fault) else f"${{{part[0]}}}"
-                yield Diagnostic(
-                    code="reference-syntax",
-                    span=source.span(*place.path),
-                    message=f"{wording.quoted(text)} is not a reference.",
-                    notes=("A reference is ${…} around a name without spaces, such as ${values.name}.",),
-                    hint="Write $${ for a plain ${, as the kubelet and shells read it; $(NAME) needs none.",
-                )
-    for at, _ in _elsewhere(source, path, program):
-        yield Diagnostic(
-            code="reference-syntax",
-            span=source.span(*at),
-            message="No reference stands here.",
-            notes=("References are in texts of driver, devicePlugin, pod, files, offers and claims.",),
-            hint="Write the value itself, or choose by `when` between several.",
-        )
-    for at in _keys(path, program):
-        yield Diagnostic(
-            code="reference-syntax",
-            span=source.key_span(*at),
-            message="No reference stands in a key of JSON.",
-            hint="Write the key itself; a parameter that is a map may stand for all of its entries.",
-        )
-
-
-def _keys(path: documents.Path, program: Data) -> Iterator[documents.Path]:
-    """Yield the keys of files' JSON in which a `${` begins something."""
-    for volume, declared in program.get("files", {}).items() if "pod" in program else ():
-        for file, content in declared.items():
-            if isinstance(content, Mapping) and "json" in content:
-                yield from _referring_keys((*path, "files", volume, file, "json"), content["json"])
-
-
-def _referring_keys(path: documents.Path, data: Any) -> Iterator[documents.Path]:
-    pairs = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in pairs:
-        if isinstance(key, str) and any(not isinstance(part, str) for part in references.parsed(key)):
-            yield (*path, key)
-        yield from _referring_keys((*path, key), value)
-
-
-_NEARLY = re.compile(
-    r"(?<!\$)\$(?:\(\s*([a-z]+\.[A-Za-z]\w*)\s*\)|([a-z]+\.[A-Za-z]\w*))"
-    r"|\{\{-?\s*\.?([A-Za-z]+\.[A-Za-z]\w*)\s*-?\}\}"
-)
-"""What kubelets, shells and Helm would write for a reference."""
-
-
-@rule("reference-misspelt", "warning")
-def _misspelt(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
-    """What other tools would write for a reference, such as {{ .Values.name }}, is written as ${values.name}."""
-    properties, images = _properties(source), source.data["spec"].get("images", {})
-    known = [*_FACTS, *_KERNEL, *_SYSTEM, *(f"values.{name}" for name in properties)]
-    known += [f"images.{name}" for name in images]
-    for place in _places(path, program):
-        texts = (part for part in references.parsed(place.text) if isinstance(part, str))
-        for found in (found for text in texts for found in _NEARLY.finditer(text)):
-            head, _, name = next(filter(None, found.groups())).partition(".")
-            head = f"{head.lower()}."
-            meant = wording.nearest(name, [each.removeprefix(head) for each in known if each.startswith(head)])
-            if meant is not None:
-                yield Diagnostic(
-                    span=source.span(*place.path),
-                    message=f"'{found.group()}' is no reference, and is taken as it stands.",
-                    hint=f"Write ${{{head}{meant}}}, if it is meant to be one.",
-                )
-
-
-def _is_word(name: str) -> bool:
-    return name in (*_EACH, "arch", "namespace", "kubeletDir") or ("." in name and name.partition(".")[0] in _WORDS)
-
-
-def _elsewhere(source: documents.Document, path: documents.Path, program: Data) -> Iterator[tuple[documents.Path, str]]:
-    """Yield the texts with `${` where no reference may stand."""
-    fixed: list[tuple[documents.Path, Any]] = [((*path, name), program.get(name)) for name in ("rules", "clusterRules")]
-    is_first = path == next(path for path, _ in _referring(source.data["spec"]))
-    fixed += [(("spec", "match"), source.data["spec"]["match"])] if is_first else []
-    for at, data in fixed:
-        yield from ((place, text) for place, text in references.texts(at, data) if "${" in text)
-
-
-def _referred(path: documents.Path, program: Data) -> Iterator[tuple[references.Place, str]]:
-    """Yield each reference of a program with its place."""
-    for place in _places(path, program):
-        yield from ((place, name) for name in references.names(place.text) if _is_word(name))
-
-
-@rule("reference-name", "error")
-def _known(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
-    """A reference names something that there is."""
-    properties, images = _properties(source), source.data["spec"].get("images", {})
-    is_pooled = program.get("per") == "pool"
-    named = [*_FACTS, *(f"values.{name}" for name in properties), *(f"images.{name}" for name in images)]
-    named += [
-        *((*_KERNEL, *_SYSTEM) if is_pooled else ()),
-        *(["arch"] if len(program.get("architectures", ())) == 1 else ()),
-    ]
-    for place, name in _referred(path, program):
-        here = [*named, *(_EACH if place.in_each else ())]
-        is_early = place.field in _OF_POLICIES or "pod" not in program
-        if is_early:
-            here = [each for each in named if each.startswith("values.")]
-        if name in here:
-            continue
-        hint, is_late = wording.did_you_mean(name, here), is_early and not name.startswith("values.")
-        if name in _KERNEL and not is_late:
-            hint = "Write per: pool; the kernel is known in pools of one kernel alone."
-        elif name in _SYSTEM and not is_late:
-            hint = "Write per: pool; the operating system is known in pools of one alone."
-        elif name == "arch" and not is_late:
-            hint = "Name exactly one architecture in 'architectures'."
-        elif name.startswith("values.") and properties:
-            hint = wording.did_you_mean(name.removeprefix("values."), properties) or hint
-            hint = hint or f"The parameters are {wording.listed(properties)}."
-        message = f"'${{{name}}}' names nothing that {'is known here' if is_late else 'the recipe has'}."
-        known = f"Known are {wording.listed(here, most=12)}." if here else "Add it to spec.parameters.properties."
-        yield Diagnostic(span=source.span(*place.path), message=message, notes=(_EARLY,) * is_late, hint=hint or known)
-    for at, name in _asked(path, program):
-        if name not in properties:
-            hint = wording.did_you_mean(name, properties) or (
-                f"The parameters are {wording.listed(properties)}."
-                if properties
-                else "Add it to spec.parameters.properties."
-            )
-            message = f"'{name}' is not a parameter of the recipe."
-            yield Diagnostic(span=source.span(*at), message=message, hint=hint)
-
-
-def _asked(path: documents.Path, program: Data) -> Iterator[tuple[documents.Path, str]]:
-    """Yield the parameters that conditions and `each` name, with their places."""
-    for at, condition in references.conditions(program, path):
-        if isinstance(condition, Mapping):
-            yield from (((*at, name), name) for name in condition)
-        elif isinstance(condition, str):
-            yield at, str(references.alone(condition)).removeprefix("values.")
-    for volume, files in program.get("files", {}).items() if "pod" in program else ():
-        for file, content in files.items():
-            if isinstance(content, Mapping) and "each" in content:
-                name = str(references.alone(content["each"])).removeprefix("values.")
-                yield (*path, "files", volume, file, "each"), name
-
-
-def used(spec: Data) -> frozenset[str]:
-    """Return the parameters that the parts of a recipe's spec name anywhere."""
-    found = set[str]()
-    for path, program in _referring(spec):
-        found.update(name.removeprefix("values.") for _, name in _referred(path, program))
-        found.update(name for _, name in _asked(path, program))
-    return frozenset(found)
-
-
-@rule("reference-type", "error")
-def _types(
-    source: documents.Document, path: documents.Path, program: Data, schema: phrases.Schema
-) -> Iterator[Diagnostic]:
-    """A reference has a value of a type that its place can hold."""
-    for place, name in _referred(path, program):
-        own = _schema_of(source, place, name)
-        wanted = recipe_schema.field(schema, place.path[1:])["type"] if place.is_typed else "string"
-        message = "" if own is None else _misfit(place, name, own, wanted)
-        if message:
-            hint = "Correct one of the types, or write the file as {json: …}, which holds any."
-            hint = hint if "pod" in program else "Correct one of the types."
-            yield Diagnostic(span=source.span(*place.path), message=message, hint=hint)
-    if "pod" in program:
-        yield from _files(source, path, program)
-        yield from _shells(source, path, program)
-
-
-def _files(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
-    properties = _properties(source)
-    for volume, files in program.get("files", {}).items():
-        for file, content in files.items():
-            if isinstance(content, Mapping):
-                yield from _file(source, (*path, "files", volume, file), content, properties)
-
-
-def _misfit(place: references.Place, name: str, own: Mapping[str, Any], wanted: str) -> str:
-    """Return why a place of a type cannot hold what a reference stands for; empty where it can."""
-    if not place.is_typed:
-        is_structure = place.is_json and references.alone(place.text) is not None
-        return "" if is_structure or _is_text(own) else f"'{name}' is {phrases.typed(own)}, which no text can hold."
-    if references.alone(place.text) is None:
-        return "A reference stands alone in this field." if place.field != "port" else ""
-    if own["type"] == wanted or (place.field == "port" and own["type"] == "string"):
-        return ""  # A port may be named.
-    takes = phrases.typed({"type": wanted})
-    return f"'{wording.dotted(place.path)}' takes {takes}, and '{name}' is {phrases.typed(own)}."
-
-
-def _file(
-    source: documents.Document, path: documents.Path, content: Data, properties: Mapping[str, Any]
-) -> Iterator[Diagnostic]:
-    sorts = [name for name in ("text", "json") if name in content]
-    if len(sorts) != 1 or ("each" in content and "json" in content):
-        message = "A file is a text, {each: …, text: …} or {json: …}."
-        yield Diagnostic(span=source.key_span(*path), message=message, hint="Keep one of them.")
-    name = str(references.alone(content.get("each", ""))).removeprefix("values.")
-    own = properties.get(name)
-    if own is not None and "additionalProperties" not in own:
-        message = f"'{name}' is no map of values, each of which makes a file."
-        yield Diagnostic(
-            span=source.span(*path, "each"), message=message, hint="Give it type: object and additionalProperties."
-        )
-
-
-def _schema_of(source: documents.Document, place: references.Place, name: str) -> Mapping[str, Any] | None:
-    """Return the schema of what a reference stands for; None where it is a text in any case."""
-    properties = _properties(source)
-    if name == "value" and place.in_each:
-        file = source.value(place.path if isinstance(source.value(place.path), Mapping) else place.path[:-1])
-        each = properties.get(str(references.alone(file["each"])).removeprefix("values."), {})
-        inner = each.get("additionalProperties")
-        return inner if isinstance(inner, Mapping) else None
-    found = properties.get(name.removeprefix("values.")) if name.startswith("values.") else None
-    if found is None and place.is_typed and "." in name:
-        return {"type": "string"}
-    return found if isinstance(found, Mapping) and isinstance(found.get("type"), str) else None
-
-
-def _is_text(schema: Mapping[str, Any]) -> bool:
-    if schema["type"] == "array":
-        return schema.get("items", {}).get("type") in _ITEMS
-    return schema["type"] in _ITEMS
-
-
-def _shells(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
-    """A shell reads no text of a policy as a part of its program."""
-    properties = _properties(source)
-    for words in _commands(path, program):
-        shell = reads = False
-        for at, text in words:
-            referred = list(references.names(text))
-            free = [name for name in referred if reads and _is_free(properties, name)]
-            if free:
-                yield Diagnostic(
-                    span=source.span(*at),
-                    message=f"A shell would read '${{{free[0]}}}' as a part of its program.",
-                    hint="Put it into a variable of 'env', and write \"$NAME\" here; or give it an enum.",
-                )
-            known = [text, *(str(one) for name in referred for one in _enum(properties, name))]
-            reads = reads or any(frame.is_flag(word, of_shell=shell) for word in known)
-            shell = shell or any(map(frame.is_shell, known))
-
-
-def _commands(path: documents.Path, program: Data) -> Iterator[Iterator[tuple[documents.Path, str]]]:
-    """Yield the words of each command of a program: of containers, of probes and of hooks; conditions are none."""
-    for at, container in _containers(path, program):
-        fields = [(field,) for field in ("command", "args")]
-        yield _words(at, container, fields)
-        for field in ("livenessProbe", "readinessProbe", "startupProbe"):
-            yield _words(at, container, [(field, "exec", "command")])
-        for hook in ("postStart", "preStop"):
-            yield _words(at, container, [("lifecycle", hook, "exec", "command")])
-
-
-def _words(
-    at: documents.Path, container: Data, fields: Iterable[tuple[str, ...]]
-) -> Iterator[tuple[documents.Path, str]]:
-    for field in fields:
-        words = functools.reduce(lambda data, key: data.get(key) or {}, field, container)
-        found = references.texts((*at, *field), words)
-        yield from ((place, text) for place, text in found if place[-1] != "when")
-
-
-def _enum(properties: Mapping[str, Any], name: str) -> Sequence[Any]:
-    own = properties.get(name.removeprefix("values."), {})
-    return (*own.get("enum", ()), *own.get("items", {}).get("enum", ()))
-
-
-def _is_free(properties: Mapping[str, Any], name: str) -> bool:
-    """Return whether a policy may give any text for a parameter."""
-    own = properties.get(name.removeprefix("values."), {}) if name.startswith("values.") else {}
-    own = own.get("items", {}) if own.get("type") == "array" else own
-    return own.get("type") == "string" and "enum" not in own and "pattern" not in own
-
-
-def _absent(
-    source: documents.Document, path: documents.Path, program: Data, schema: phrases.Schema
-) -> Iterator[Diagnostic]:
-    """An entry that a pod needs has a value with every policy."""
-    for place, name in _referred(path, program):
-        own = name.removeprefix("values.")
-        # Tokens need a count, and the schema of a resource does not know its class.
-        is_needed = place.field == "count" or path_is_needed(schema, place.path[1:])
-        if not name.startswith("values.") or own in place.demanded or not is_needed:
-            continue
-        if own in _properties(source) and _may_be_absent(source, own):
-            yield Diagnostic(
-                code="reference-absent",
-                span=source.span(*place.path),
-                message=f"'{wording.dotted(place.path)}' has no value where a policy leaves out '{own}'.",
-                hint=f"Give '{own}' a default, or write `when: {{…}}` that asks for it beside the entry or above.",
-            )
-
-
-def _may_be_absent(source: documents.Document, name: str) -> bool:
-    own = _properties(source)[name]
-    required = source.data["spec"].get("parameters", {}).get("required", ())
-    if own.get("type") == "object" or (own.get("type") == "array" and own.get("minItems", 0) < 1):
-        return True
-    return "default" not in own and name not in required
-
-
-def path_is_needed(schema: phrases.Schema, path: documents.Path) -> bool:
-    """Return whether a value of a recipe's spec is one that the object around it has to have."""
-    found = phrases.resolved(schema["properties"]["spec"], schema)
-    needed = False
-    for step in path:
-        if isinstance(step, int):
-            found, needed = phrases.resolved(found.get("items", {}), schema), False
-            continue
-        fields = found.get("properties", {})
-        is_choice = {"when", "value"} <= fields.keys() and step == "value" and "name" not in fields
-        needed = needed if is_choice else step in found.get("required", ())
-        inner = fields.get(step, found.get("additionalProperties", {}))
-        found = phrases.resolved(inner if isinstance(inner, Mapping) else {}, schema)
-    return needed
-
-
-def _conditions(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
-    """A condition compares a parameter with values that it may have."""
-    properties = _properties(source)
-    for at, condition in references.conditions(program, path):
-        for name, wanted in condition.items() if isinstance(condition, Mapping) else ():
-            if name not in properties or properties[name].get("type") not in (*_ITEMS, "array"):
-                continue
-            allowed = judge.quick(recipe_schema.closed(properties[name]))
-            for value in wanted if isinstance(wanted, list) else [wanted]:
-                if value is not None and not allowed.is_valid(value):
-                    message = f"{wording.quoted(value)} is not a value that '{name}' may have."
-                    near = wording.did_you_mean(value, properties[name].get("enum", ()))
-                    hint = near or f"Write {phrases.expected(properties[name])}, or null where it is not set."
-                    yield Diagnostic(code="invalid-value", span=source.span(*at, name), message=message, hint=hint)
 
 
 def _rights(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
@@ -576,7 +190,7 @@ def _with_values(
 ) -> Iterator[Diagnostic]:
     (path, program), (kubelet, notes) = declared, told
     images = {f"images.{name}": f"registry.example/{name}:1" for name in source.data["spec"].get("images", {})}
-    kernel = dict(zip(_KERNEL, ("6.6.0-1.x86_64", "6", "6", "0"), strict=True))
+    kernel = dict(zip(of_texts.KERNEL, ("6.6.0-1.x86_64", "6", "6", "0"), strict=True))
     values = {f"values.{name}": value for name, value in given.items()}
     scope = {
         **_EXAMPLE,
@@ -691,8 +305,8 @@ def _whole(
         hint = "Put a `when` at the program where it shall not run, and leave a container otherwise."
         yield Diagnostic(span=source.key_span(*path, "pod", "containers"), message=message, notes=notes, hint=hint)
     volumes = {volume["name"] for volume in held.get("volumes", ())}
-    for at, container in _containers(path, program):
-        present = [one for field in ("initContainers", "containers") for one in held.get(field, ())]
+    for at, container in lists.containers((*path, "pod"), program["pod"]):
+        present = [one for _, one in lists.containers((), held)]
         own = (one for one in present if one["name"] == container["name"])
         mounted = {mount["name"] for one in own for mount in one.get("volumeMounts", ())}
         for place, mount in lists.items(at, container, "volumeMounts"):

@@ -5,8 +5,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler import names, recipes, wording
+from compiler import names, recipes, release, wording
 from compiler.checks import admission, host_paths, lists, parameters, programs, resources
+from compiler.checks import references as of_texts
 from compiler.diagnostics import Diagnostic, rule
 from compiler.formats import documents
 from compiler.formats import references as texts
@@ -31,8 +32,17 @@ _OTHER = (
 _KINDS = ("deploy", "pool")
 """Parts of the labels of opt-outs and pools, in the place of a kind."""
 
-_SOURCES = frozenset({"cpu", "kernel", "memory", "network", "pci", "storage", "system", "usb"})
-"""The sources of features that NFD's worker reads here ("Available features" of its documentation)."""
+_FEATURES = {
+    "cpu": ("coprocessor", "cpuid", "cstate", "model", "pstate", "rdt", "security", "sst", "topology"),
+    "kernel": ("config", "enabledmodule", "kvm", "loadedmodule", "selinux", "version"),
+    "memory": ("hugepages", "numa", "nv", "swap"),
+    "network": ("device", "virtual"),
+    "pci": ("device",),
+    "storage": ("block",),
+    "system": ("dmiid", "name", "osrelease"),
+    "usb": ("device",),
+}
+"""The features that NFD's worker reads here, by their sources ("Available features" of its documentation)."""
 _HINTS: Mapping[str, str] = {
     "local": "Give the nodes a label, and match by labels: the worker reads no files but those of driver installers.",
     "rule": "Match by match.labels what other rules label.",
@@ -60,8 +70,10 @@ def findings(source: documents.Document, schema: phrases.Schema, complete: fleet
     """Yield the mistakes in a recipe that its schema accepts; `schema` is that of recipes."""
     yield from name(source)
     yield from references(source)
+    yield from of_others(source)
     of_schemas = list(parameters.schemas_of(source))
-    of_parts = [*programs.findings(source, schema, is_sound=not of_schemas), *admission.findings(source)]
+    of_parts = [*programs.findings(source), *of_texts.findings(source, schema, is_sound=not of_schemas)]
+    of_parts += admission.findings(source)
     faults = [*of_schemas, *of_parts, *parameters.names(source, is_sound=not of_parts)]
     faults += [] if faults else parameters.defaults(source, schema)
     yield from faults
@@ -116,6 +128,19 @@ def references(source: documents.Document) -> Iterator[Diagnostic]:
     ):
         named = (((*at, key), item[key]) for at, item in lists.items(path, data, field))
         yield from lists.twice(source, named, "The " + noun + " '{}' is there twice.")
+
+
+def of_others(source: documents.Document) -> Iterator[Diagnostic]:
+    """An image that is none of this project's names its repository: the default holds this project's alone."""
+    for name, image in source.data["spec"].get("images", {}).items():
+        if "repository" not in image and image["image"] not in release.DIGESTS:
+            yield Diagnostic(
+                code="missing-field",
+                span=source.span("spec", "images", name, "image"),
+                message=f"'spec.images.{name}.repository' is missing.",
+                notes=(f"{release.REPOSITORY}, the default, has {wording.listed(sorted(release.DIGESTS))}.",),
+                hint=f"Add the registry and the path before '{image['image']}', such as docker.io/example.",
+            )
 
 
 def _refers(text: str) -> bool:
@@ -236,9 +261,11 @@ def features(source: documents.Document) -> Iterator[Diagnostic]:
     A rule that never holds would label no node.
     """
     for path, feature in _features(source.data["spec"]["match"]):
-        reported_by = feature["feature"].partition(".")[0]
-        if reported_by not in _SOURCES:
-            hint = _HINTS.get(reported_by, f"The sources of features are {', '.join(sorted(_SOURCES))}.")
+        reported_by, _, own = feature["feature"].partition(".")
+        if own not in _FEATURES.get(reported_by, ()):
+            every = [f"{source}.{name}" for source, names in _FEATURES.items() for name in names]
+            hint = _HINTS.get(reported_by, f"The sources of features are {', '.join(_FEATURES)}.")
+            hint = wording.did_you_mean(feature["feature"], every) or hint
             yield _invalid(source, (*path, "feature"), f"NFD reports no feature '{feature['feature']}'.", hint)
         for attribute, condition in feature["matchExpressions"].items():
             yield from _condition(source, (*path, "matchExpressions", attribute), condition)
@@ -398,7 +425,7 @@ def _chosen(document: documents.Document) -> list[tuple[documents.Path, list[str
 def _once(recipe: documents.Document, field: str, name: str) -> str:
     """Return the program that a policy has once, and that uses an image or a value; empty where none does."""
     for one in recipe.data["spec"].get("programs", ()):
-        used = device_policy.images_of(one) if field == "images" else programs.used({"programs": [one]})
+        used = device_policy.images_of(one) if field == "images" else of_texts.used({"programs": [one]})
         if one.get("per") != "pool" and name in used:
             return str(one["name"])
     return ""
@@ -413,10 +440,10 @@ def unused(document: documents.Document, recipe: documents.Document, filled: Map
     of_programs = {image for one in pooled for image in device_policy.images_of(one)}
     images = {driver.get("image"), driver.get("version"), *payloads, *of_programs}
     of_driver, of_plugin = (
-        programs.used({name: recipe.data["spec"][name]} if name in recipe.data["spec"] else {})
+        of_texts.used({name: recipe.data["spec"][name]} if name in recipe.data["spec"] else {})
         for name in ("driver", "devicePlugin")
     )
-    values = programs.used({"programs": pooled})
+    values = of_texts.used({"programs": pooled})
     once = of_driver | of_plugin & values
     for path, noun, data in _layers(document):
         for field, used in (("values", values - once), ("images", images)):

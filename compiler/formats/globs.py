@@ -3,6 +3,11 @@
 import fnmatch
 import functools
 import posixpath
+from collections.abc import Mapping
+from types import MappingProxyType
+
+LINKS: Mapping[str, str] = MappingProxyType({"/var/run": "/run", "/var/roothome": "/root", "/var/home": "/home"})
+"""Links of usual systems, the last two of ostree's, and where they lead."""
 
 _CHARACTERS = frozenset(map(chr, range(ord("!"), ord("~") + 1))) - {"/"}
 """The characters of names on hosts."""
@@ -15,6 +20,15 @@ def normal(path: str) -> str:
     """Return an absolute path, or a glob of them, without what leads back or nowhere: /opt/../sys/ is /sys."""
     # POSIX leaves two slashes at the beginning to the system; Linux takes them for one.
     return posixpath.normpath(f"/{path.lstrip('/')}")
+
+
+def behind_links(path: str) -> str:
+    """Return where an absolute path leads on usual systems: /var/run/cdi/ is /run/cdi."""
+    whole = normal(path)
+    for link, target in LINKS.items():
+        if whole == link or whole.startswith(f"{link}/"):
+            return target + whole.removeprefix(link)
+    return whole
 
 
 def share_path(one: str, other: str) -> bool:

@@ -7,8 +7,9 @@ program that privileges.txt lists, and that `recipes.refuse` of a KAECluster ref
 """
 
 import hashlib
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -37,6 +38,7 @@ _MUTATING = "MutatingAdmissionPolicy"
 IN_PODS = ("admission", "device", "env", "file", "mount", "preload")
 """What a recipe gives to pods: the words behind `pods:` in privileges.txt."""
 
+PRIVILEGED = "privileged: "
 CAPABILITY = "capability: "
 CAPABILITY_PREFIX = "CAP_"
 """The beginning of the names of capabilities in the kernel, which pods have without it."""
@@ -87,18 +89,22 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, order=True):
         """Return whether a line or shell glob matches the privilege or its beginning, with or without its program.
 
         Who refuses `hostPath: /` refuses `hostPath: / rw` too, and with `pods: env LD_PRELOAD` every value of it; and
-        who refuses any capability refuses all of them together.
+        who refuses any capability refuses all of them together, and containers that are privileged, which have all. A
+        path is known however it is written, also through links that usual systems have.
         """
-        wanted = _OF_PATH.sub(lambda part: part[1] + globs.normal(part[2]), _OF_CAPABILITY.sub(r"\1", refusal))
-        ends = (match.start() for match in re.finditer("[ =]|$", self.text))
-        beginnings = [self.text[:end] for end in ends]
-        if self.text == f"{CAPABILITY}{ALL}":
-            beginnings += [f"{CAPABILITY}{name}" for name in CAPABILITIES]
-        return any(
-            names.glob_matches(wanted, text)
-            for beginning in beginnings
-            for text in (beginning, f"{self.program}: {beginning}")
-        )
+        plain = _OF_CAPABILITY.sub(r"\1", refusal)
+        wanted = {_with_paths(plain, globs.normal), _with_paths(plain, globs.behind_links)}
+        own = {self.text, _with_paths(self.text, globs.behind_links)}
+        texts = [text[: match.start()] for text in own for match in re.finditer("[ =]|$", text)]
+        if self.text == f"{CAPABILITY}{ALL}" or self.text.startswith(PRIVILEGED):
+            texts += [f"{CAPABILITY}{name}" for name in (*CAPABILITIES, ALL)]
+        every = (each for text in texts for each in (text, f"{self.program}: {text}"))
+        return any(names.glob_matches(glob, text) for glob, text in itertools.product(wanted, every))
+
+
+def _with_paths(text: str, written: Callable[[str], str]) -> str:
+    """Return a line or a refusal with its path as a function writes it."""
+    return _OF_PATH.sub(lambda part: part[1] + written(part[2]), text)
 
 
 def names_capability(refusal: str) -> bool:
@@ -478,7 +484,7 @@ def _of_container(container: Object, of_pod: Object, annotations: Mapping[str, s
     is_privileged = bool(own.get("privileged"))
     profile = annotations.get(_APPARMOR + name) or settings.get("appArmorProfile", {}).get("type")
     facts = (
-        ("is privileged", is_privileged, f"privileged: {name}"),
+        ("is privileged", is_privileged, f"{PRIVILEGED}{name}"),
         ("runs as root", settings.get("runAsUser") == 0, ""),
         # The kubelet allows it unless the container says otherwise.
         (

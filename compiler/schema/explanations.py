@@ -257,6 +257,8 @@ def _invalid_value(fault: _Fault, reader: _Reader) -> diagnostics.Diagnostic:
     else:
         quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
         message, hint = f"{quoted} is not {phrases.expected(schema)}.", _hint_on_value(value, schema, fault.path)
+        if not hint and reader.schema.get("title") == "Recipe":
+            hint = _of_recipe(value, fault.path)
         notes = _notes(fault)
     return reader.diagnostic(code, fault, message, notes=tuple(notes), hint=hint)
 
@@ -466,6 +468,15 @@ def _hint_on_value(value: Any, schema: phrases.Schema, path: documents.Path) -> 
     if "integer" in schema.get("type", ()) and re.fullmatch("[0-9]{1,15}", value, re.ASCII):
         return f"Write {int(value)}, without quotes."
     return _name_of_node(value, schema, path) or _meant_text(value, schema["pattern"])
+
+
+def _of_recipe(value: Any, path: documents.Path) -> str:
+    """Return the hint on an image where its name in spec.images is meant, and on an id of PCI as lspci has it."""
+    if path[-1] == "image" and isinstance(value, str) and set(value) & set("/:"):
+        return "Declare the image in spec.images, and write its name there."
+    if isinstance(value, str) and path[1:3] != ("programs",) and re.fullmatch("0x[0-9A-Fa-f]{4}", value):
+        return f'Write "{value[2:].lower()}".'
+    return ""
 
 
 def _name_of_node(value: str, schema: phrases.Schema, path: documents.Path) -> str:

@@ -27,6 +27,10 @@ RECIPE: dict[str, Any] = {
 }
 
 
+def _feature(name: str) -> dict[str, Any]:
+    return {"feature": name, "matchExpressions": {"x": {"op": "Exists"}}}
+
+
 def judged(recipe: dict[str, Any] | None = None, policy: dict[str, Any] | None = None) -> list[Diagnostic]:
     given = [document(raw("Recipe", "net", RECIPE if recipe is None else recipe), "recipes/net/recipe.yaml")]
     if policy is not None:
@@ -99,6 +103,10 @@ def test_the_smallest_recipe_and_policy_have_no_mistake() -> None:
         (
             {"type": "object", "properties": {"a": {"type": "string"}}, "required": [1], "default": {}},
             "[1] is not a list of names.",
+        ),
+        (
+            {"type": "integer", "minimum": 100, "maximum": 36, "default": 50},
+            "minimum 100 is more than maximum 36, so no value fits.",
         ),
     ],
 )
@@ -411,3 +419,27 @@ def test_a_driver_has_a_module_on_every_node(policy: dict[str, Any], line: int |
     findings = judged({**RECIPE, "driver": OPTIONAL}, policy)
 
     assert [(one.code, one.span.line) for one in findings] == ([("module-required", line)] if line else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "hint"),
+    [
+        (("images", "modules"), {"image": "modules"}, "Add the registry and the path before 'modules', such as "),
+        (("match",), {"features": [_feature("kernel.loadedmodules")]}, "Did you mean 'kernel.loadedmodule'?"),
+        (("match",), {"pci": [{"kind": "x", "vendor": "0x10DE", "devices": ["0001"]}]}, 'Write "10de".'),
+        (("driver", "image"), "docker.io/kae/x:1", "Declare the image in spec.images, and write its name there."),
+        (("driver", "nodes"), ["/dev/${maxPods}"], "Did you mean '${values.maxPods}'?"),
+    ],
+)
+def test_a_mistake_of_beginners_has_a_hint_that_leads_out(path: tuple[str, ...], value: Any, hint: str) -> None:
+    spec = copy.deepcopy(RECIPE)
+    at = spec
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+
+    assert any(found.hint.startswith(hint) for found in judged(spec)), judged(spec)
+
+
+def test_an_image_of_this_project_needs_no_repository() -> None:
+    assert judged({**RECIPE, "images": {**RECIPE["images"], "installer": {"image": "kae-driver-installer"}}}) == []

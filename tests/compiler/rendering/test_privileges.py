@@ -317,3 +317,23 @@ def test_a_path_that_the_api_server_sets_in_pods_is_refused_however_it_is_writte
     found = privileges.Listed(program="x", text="pods: admission hostPath /sys")
 
     assert found.is_refused("pods: admission hostPath /opt/../sys/")
+
+
+@pytest.mark.parametrize("path", ["/var/run/cdi", "/run/cdi"])
+@pytest.mark.parametrize(
+    "refusal", ["hostPath: /var/run/cdi", "hostPath: /run/cdi", "hostPath: /var/*/cdi", "*/run/cdi"]
+)
+def test_a_path_is_refused_through_a_link_that_usual_systems_have(path: str, refusal: str) -> None:
+    found = listed_of(volumes=[{"name": "h", "hostPath": {"path": path}}])
+
+    assert found.is_refused(refusal) == (refusal != "hostPath: /var/*/cdi" or path == "/var/run/cdi")
+    assert not found.is_refused("hostPath: /var/run/cd")
+
+
+def test_a_privileged_container_is_refused_with_any_capability() -> None:
+    found = privileges.Listed(program="x", text="privileged: driver")
+
+    assert found.is_refused("capability: SYS_ADMIN")
+    assert found.is_refused("capability: ALL")
+    assert found.is_refused("privileged: *")
+    assert not found.is_refused("capability: SYS_ADMNI")
