@@ -5,9 +5,9 @@
 #   wheel     joins the architectures of each image, fills compiler/release.py, and builds the wheel
 #   compiler  builds and pushes the image kae-compiler for this machine's architecture, with that wheel
 #   lists     writes what is in each image, of each architecture, to dist/*.cdx.json
+#   try       installs the wheel where nothing else is, compiles the example fleet with it, and again with the image
 #   publish   joins the architectures of kae-compiler, writes dist/images.txt and dist/SHA256SUMS, and signs all of it
 #   verify    judges everything as a user would
-#   try       installs the wheel where nothing else is, compiles the example fleet with it, and again with the image
 #
 # REGISTRY is registry and path of the images, and SITE the address of the site of docs/, where it has one: findings link to it. ARCHITECTURES are those of the release ("amd64 arm64"). cosign signs by the
 # identity of the workflow, which verify takes from COSIGN_IDENTITY. RUN_FLAGS are flags of `podman run`.
@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${REGISTRY:?Set it to the registry and the path of the images, such as ghcr.io/team/kae.}"
 
-steps=(programs wheel compiler lists publish verify try)
+steps=(programs wheel compiler lists try publish verify)
 for step in "$@"; do
     if [[ " ${steps[*]} " != *" $step "* ]]; then
         echo "'$step' is none of ${steps[*]}." >&2
@@ -100,6 +100,28 @@ step_lists() {
     done
 }
 
+# The main job, before anything is signed: the same bytes from the wheel and from the image.
+step_try() {
+    local flags=() here
+    here=$(podman info --format '{{.Host.Arch}}')
+    eval "flags=(${RUN_FLAGS:-})"
+    tried=$(mktemp -d)
+    trap 'rm -rf "$tried"' EXIT
+    python3 -m venv "$tried/venv"
+    "$tried/venv/bin/python" -I -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+        -r templates/init/ci/requirements.txt
+    "$tried/venv/bin/python" -I -m pip install --quiet --disable-pip-version-check --no-deps --no-index dist/kae_compiler-*.whl
+    cp -R policies inventory "$tried"
+    if [[ $("$tried/venv/bin/python" -I -m compiler --version) != "kae $version" ]]; then
+        echo "The wheel in dist/ is not of version $version." >&2
+        exit 1
+    fi
+    "$tried/venv/bin/python" -I -m compiler -C "$tried" compile --quiet
+    podman run --rm --user 0 --volume "$tried:/work" "${flags[@]}" "$REGISTRY/kae-compiler@$(digest "kae-compiler-$here")" \
+        compile --check --quiet
+    echo "Wheel and image of $version compile the example fleet to the same $(find "$tried/output" -type f | wc -l) files."
+}
+
 # What was made of which commit, by whom, in SLSA's words: https://slsa.dev/spec/v1.0/provenance. No time, and no number
 # of a run, so that a release can be made again.
 provenance() {
@@ -151,24 +173,6 @@ step_verify() {
         done
     done
     echo "All of release $version is signed, and nothing has changed since."
-}
-
-# The main job: the same bytes from the wheel and from the image.
-step_try() {
-    local flags=()
-    eval "flags=(${RUN_FLAGS:-})"
-    tried=$(mktemp -d)
-    trap 'rm -rf "$tried"' EXIT
-    python3 -m venv "$tried/venv"
-    "$tried/venv/bin/python" -I -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
-        -r templates/init/ci/requirements.txt
-    "$tried/venv/bin/python" -I -m pip install --quiet --disable-pip-version-check --no-deps --no-index dist/kae_compiler-*.whl
-    cp -R policies inventory "$tried"
-    [[ $("$tried/venv/bin/python" -I -m compiler --version) == "kae $version" ]]
-    "$tried/venv/bin/python" -I -m compiler -C "$tried" compile --quiet
-    podman run --rm --user 0 --volume "$tried:/work" "${flags[@]}" "$REGISTRY/kae-compiler@$(digest kae-compiler)" \
-        compile --check --quiet
-    echo "Wheel and image of $version compile the example fleet to the same $(find "$tried/output" -type f | wc -l) files."
 }
 
 for step in "$@"; do "step_$step"; done
