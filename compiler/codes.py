@@ -137,7 +137,7 @@ TABLE = {
     "not-an-integer": ("warning", "A label that is compared with Gt or Lt is an integer."),
     "installer-resident": ("warning", "Where Kubernetes can start a pod over (1.36), installers end with their work, and nothing privileged stays."),
     "admission-unsupported": ("warning", "The API server adds to pods what a recipe would have it add (MutatingAdmissionPolicy, Kubernetes 1.36)."),
-    "duplicate-object": ("error", "The DaemonSets of a cluster have different names, whatever recipes and policies they are of."),
+    "duplicate-object": ("error", "The objects of a cluster have different names, whatever recipes and policies they are of."),
     "architecture-not-covered": ("warning", "A program with `architectures` runs on a node of its policy; on the others it is left out."),
     "kernel-not-in-image": ("warning", "If a mapping has images that are named after kernels, all of its images are."),
     "kernel-placeholder-lost": ("warning", "A policy names an image after kernels where its recipe does."),

@@ -1,9 +1,9 @@
 """Rules for what a recipe has the API server add to pods of other people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from compiler import wording
+from compiler import names, wording
 from compiler.checks import frame, host_paths, lists
 from compiler.diagnostics import Diagnostic, rule
 from compiler.fleet import expressions
@@ -21,11 +21,7 @@ def findings(source: documents.Document) -> Iterator[Diagnostic]:
     named = [((*path, "name"), one["name"]) for path, one in every]
     yield from lists.twice(source, named, "The admission '{}' is there twice.")
     for path, one in every:
-        for at, name in lists.items(path, one, "resources"):
-            if name not in known:
-                message = f"'{name}' is no resource that the recipe offers, nor one of match.extended."
-                hint = wording.did_you_mean(name, known) or "Offer it, or ask for another."
-                yield Diagnostic(code="recipe-reference", span=source.span(*at), message=message, hint=hint)
+        yield from _asked(source, path, one, known)
         for at, text in lists.items(path, one, "conditions"):
             if expressions.names_variables(text):
                 message, hint = "A condition names no variables.", "The API server judges it first: write it out."
@@ -40,6 +36,20 @@ def findings(source: documents.Document) -> Iterator[Diagnostic]:
                 for fault in faults:
                     yield Diagnostic(span=source.span(*at), message=fault.message, hint=fault.hint)
     yield from mounts(source)
+
+
+def _asked(source: documents.Document, path: documents.Path, one: Data, known: Collection[str]) -> Iterator[Diagnostic]:
+    """Yield the resources of an admission that no pod asks for, or that are not the recipe's."""
+    for at, name in lists.items(path, one, "resources"):
+        if "*" in name:
+            message = f"'{name}' is no resource that a pod asks for: the API server compares whole names."
+            yield Diagnostic(span=source.span(*at), message=message, hint="Name each resource.")
+        elif not any(names.glob_matches(glob, name) for glob in known):
+            message = f"'{name}' is no resource that the recipe offers, nor one of match.extended."
+            hint = (
+                wording.did_you_mean(name, [one for one in known if "*" not in one]) or "Offer it, or ask for another."
+            )
+            yield Diagnostic(code="recipe-reference", span=source.span(*at), message=message, hint=hint)
 
 
 def _offers(spec: Data) -> Iterator[str]:

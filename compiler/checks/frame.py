@@ -82,7 +82,9 @@ def host_path(place: documents.Path, path: str, kubelet: str, *, of_program: boo
 def _is_open(path: str, kubelet: str) -> bool:
     rest = path.removeprefix(f"{kubelet}/")
     parts = rest.split("/")
-    return rest != path and (parts[0] in _OPEN or (parts[0] == "plugins" and len(parts) > 1))
+    # Below plugins/kubernetes.io are the volumes of all pods.
+    is_own = parts[0] == "plugins" and len(parts) > 1 and not globs.share_name(parts[1], "kubernetes.io")
+    return rest != path and (parts[0] in _OPEN or is_own)
 
 
 def of_rules(path: documents.Path, rules: Any, *, writes_status: bool) -> Iterator[Refusal]:

@@ -28,6 +28,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
             (
                 *("/run/containerd", "/run/cri-dockerd.sock", "/run/crio", "/run/docker", "/run/docker.sock"),
                 *("/run/buildkit", "/run/dockershim.sock", "/run/isulad*", "/run/k0s", "/run/k3s", "/run/podman"),
+                *("/etc/containerd", "/etc/crio", "/run/libvirt", "/run/nri"),
                 *("/run/user/*/podman", "/run/user/*/docker.sock", "/run/user/*/containerd"),
             ),
             _RUNTIME,
@@ -74,7 +75,16 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(
             (
                 *("/etc/cron*", "/etc/ld.so.preload", "/etc/modprobe.d", "/etc/sudoers*", "/etc/systemd", "/etc/udev"),
-                *("/usr/lib/systemd", "/var/spool/cron"),
+                *(
+                    "/etc/NetworkManager",
+                    "/etc/init.d",
+                    "/etc/modules-load.d",
+                    "/etc/pam.d",
+                    "/etc/profile*",
+                    "/etc/rc*",
+                ),
+                *("/etc/tmpfiles.d", "/run/modprobe.d", "/run/udev", "/usr/lib/modprobe.d", "/usr/lib/systemd"),
+                *("/usr/lib/tmpfiles.d", "/usr/lib/udev", "/usr/local/lib/systemd", "/var/spool/cron"),
             ),
             "what the host runs as root",
         ),

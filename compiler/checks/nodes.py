@@ -77,7 +77,10 @@ def other_architectures(cluster: str, division: pools.Division) -> Iterator[Diag
 
 @rule("duplicate-object", "error")
 def duplicate_objects(planned: plan.Plan) -> Iterator[Diagnostic]:
-    """The DaemonSets of a cluster have different names, whatever recipes and policies they are of."""
+    """The objects of a cluster have different names, whatever recipes and policies they are of.
+
+    DaemonSets are of policies; accounts, their rights and what the API server adds to pods are of recipes.
+    """
     named = [(name, division.policy) for division in planned.divisions for name in programs.daemon_sets(division)]
     for (_, first), (name, policy) in repeats.of(named, key=lambda pair: pair[0]):
         yield Diagnostic(
@@ -86,6 +89,16 @@ def duplicate_objects(planned: plan.Plan) -> Iterator[Diagnostic]:
             f"policy '{first.name}'.",
             notes=("The name is that of the recipe, of its program and of the policy, with hyphens between.",),
             hint="Rename one of the policies.",
+        )
+    used = [one for one in planned.recipes if one.divisions]
+    of_recipes = [((kind, name), one) for one in used for kind, name in programs.of_recipe(one)]
+    for (_, earlier), ((kind, name), one) in repeats.of(of_recipes, key=lambda pair: pair[0]):
+        yield Diagnostic(
+            span=one.divisions[0].policy.source.span("spec", "recipe"),
+            message=f"Recipe '{one.recipe.name}' makes {kind} '{name}' of cluster '{planned.cluster.name}', and so "
+            f"does recipe '{earlier.recipe.name}'.",
+            notes=("The name is that of the recipe and of its part, with a hyphen between.",),
+            hint="Rename the part, or leave one of the recipes out of the cluster.",
         )
 
 

@@ -263,7 +263,8 @@ class Recipes(msgspec.Struct, frozen=True, kw_only=True):
     refuse: tuple[Refusal, ...] = ()
     """Privileges that no program of a recipe may have, or give to pods, here: lines of output/CLUSTER/privileges.txt,
     with or without the program before the first colon, or shell globs of them. A line also refuses itself with more
-    words behind it: `hostPath: /` refuses `hostPath: / rw`, but not `hostPath: /opt`, which takes `hostPath: /*`."""
+    words behind it: `hostPath: /` refuses `hostPath: / rw`, but not `hostPath: /opt`, which takes `hostPath: /*`.
+    Folders around a path, and globs that may mean it, give it: `hostPath: /sys/kernel/debug` refuses /sys too."""
 
 
 # The fields of the watcher have comments: in schemas they have no description, as docs/watcher.md alone explains them.

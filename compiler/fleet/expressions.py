@@ -14,8 +14,11 @@ import msgspec
 
 from compiler import names
 
-_SYMBOLS = r"""(?P<space>\s+|//[^\n]*)
-    |(?P<string>[rRbB]{0,2}(?:'{3}(?:[^\\]|\\.)*?'{3}|"{3}(?:[^\\]|\\.)*?"{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
+# White space, comments and strings as in CEL.g4 of cel-go. A string with a prefix is none that is read: in r"\" the
+# backslash escapes nothing, and what one reader takes for a text is code for the other.
+_SYMBOLS = r"""(?P<space>[\t\n\f\r\x20]+|//[^\n]*)
+    |(?P<bad>[rRbB]{1,2}["'])
+    |(?P<string>(?:'{3}(?:[^\\]|\\.)*?'{3}|"{3}(?:[^\\]|\\.)*?"{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
     |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<number>[0-9][0-9A-Za-z_.]*)
     |(?P<sign>&&|\|\||[=!<>]=|[-+*/%!<>?:.,(){}\[\]])"""
@@ -44,6 +47,10 @@ FIELDS: Mapping[str, Sequence[str]] = MappingProxyType(
 """The types that an expression may make, each with the fields that it may set."""
 _MAPS = ("annotations", "limits", "requests")
 """Fields with a map of texts."""
+_PLAIN: Mapping[tuple[str, str], str] = MappingProxyType(
+    {("env", "name"): "The name of a variable", ("hostPath", "path"): "The path of a hostPath"}
+)
+"""Fields whose value is known, by their types, and their names in messages."""
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -55,7 +62,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Set(msgspec.Struct, frozen=True, order=True):
-    """What an expression sets in pods: a field, and of a map, and of a path of the host, the key or the path."""
+    """What an expression sets in pods: a field, and the key of a map, or the name of a variable, or a path."""
 
     field: str
     what: str = ""
@@ -229,14 +236,15 @@ def _key(tokens: Sequence[_Token], index: int, around: Sequence[tuple[str, str]]
     inner = f"{opener}.{token.text}"
     if (inner in FIELDS or token.text in _MAPS) and not _is_written(_parts(tokens[index + 2 :], ",")[0]):
         return [Fault(f"The value of '{token.text}' is not written out.", _WRITE)]
-    if opener == "Object.spec.volumes.hostPath" and token.text == "path":
-        path = tokens[index + 2] if index + 2 < len(tokens) else token
-        end = tokens[index + 3].text if index + 3 < len(tokens) else ""
-        if path.sort != "string" or path.value is None or end not in (",", "}"):
-            return [Fault("The path of a hostPath is not one plain text.", "Write it in quotes, without operators.")]
-        return [Set("hostPath", path.value)]
     kind = opener.rpartition(".")[2]
-    return [Set(kind)] if kind in ("env", "volumeMounts", "emptyDir") and inner not in FIELDS else []
+    if (kind, token.text) in _PLAIN:
+        text = tokens[index + 2] if index + 2 < len(tokens) else token
+        end = tokens[index + 3].text if index + 3 < len(tokens) else ""
+        if text.sort != "string" or text.value is None or end not in (",", "}"):
+            what = _PLAIN[kind, token.text]
+            return [Fault(f"{what} is not one plain text.", "Write it in quotes, without operators.")]
+        return [Set(kind, text.value)]
+    return [Set(kind)] if kind in ("volumeMounts", "emptyDir") else []
 
 
 def _is_one(resource: str, allowed: Sequence[str]) -> bool:

@@ -6,7 +6,12 @@ import posixpath
 from collections.abc import Mapping
 from types import MappingProxyType
 
-LINKS: Mapping[str, str] = MappingProxyType({"/var/run": "/run", "/var/roothome": "/root", "/var/home": "/home"})
+LINKS: Mapping[str, str] = MappingProxyType(
+    {
+        **{f"/{name}": f"/usr/{name}" for name in ("bin", "lib", "lib64", "sbin")},
+        **{"/var/run": "/run", "/var/roothome": "/root", "/var/home": "/home"},
+    }
+)
 """Links of usual systems, the last two of ostree's, and where they lead."""
 
 _CHARACTERS = frozenset(map(chr, range(ord("!"), ord("~") + 1))) - {"/"}

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from compiler import recipes
 from compiler.planning import plan, supported
-from compiler.rendering import ir
+from compiler.rendering import ir, programs
 
 _SYSTEM = "kube-system"
 
@@ -31,20 +32,20 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
         return
     for one in planned.recipes:
         for stated in one.recipe.admission if one.divisions else ():
-            value = _admission(one.recipe.name, planned.cluster.spec.namespace, stated)
+            value = _admission(one.recipe, planned.cluster.spec.namespace, stated)
             folder = one.recipe.folder
             yield ir.Input(("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"), value, folder=folder)
 
 
-def _admission(recipe: str, namespace: str, stated: Mapping[str, Any]) -> Admission:
+def _admission(recipe: recipes.Recipe, namespace: str, stated: Mapping[str, Any]) -> Admission:
     listed = json.dumps(stated["resources"])
     asks = (
         "object.spec.containers.exists(c, has(c.resources) && has(c.resources.limits) && "
         f"{listed}.exists(r, r in c.resources.limits))"
     )
     return Admission(
-        name=f"{recipe}-{stated['name']}",
-        recipe=recipe,
+        name=programs.admission(recipe, stated),
+        recipe=recipe.name,
         left_out=(namespace, _SYSTEM),
         conditions=(
             ("asks", asks),

@@ -9,14 +9,14 @@ program that privileges.txt lists, and that `recipes.refuse` of a KAECluster ref
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec import structs
 
 from compiler import names, wording
-from compiler.fleet import expressions
+from compiler.fleet import clusters, expressions
 from compiler.formats import globs
 from compiler.planning import images as image_text
 from runtime import device_plugin_config, shapes
@@ -42,8 +42,8 @@ PRIVILEGED = "privileged: "
 CAPABILITY = "capability: "
 CAPABILITY_PREFIX = "CAP_"
 """The beginning of the names of capabilities in the kernel, which pods have without it."""
-_OF_PATH = re.compile(r"((?:^|: )(?:hostPath: |pods: (?:device|mount|admission hostPath) ))(/\S*)")
-_OF_CAPABILITY = re.compile(rf"((?:^|: ){CAPABILITY}){CAPABILITY_PREFIX}")
+_OF_PATH = re.compile(r"^(hostPath: |pods: (?:device|mount|admission hostPath) )(/\S*)")
+_OF_CAPABILITY = re.compile(rf"^({CAPABILITY}){CAPABILITY_PREFIX}")
 """What of a refusal may be written in several ways."""
 
 ALL = "ALL"
@@ -90,21 +90,46 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
         Who refuses `hostPath: /` refuses `hostPath: / rw` too, and with `pods: env LD_PRELOAD` every value of it; and
         who refuses any capability refuses all of them together, and containers that are privileged, which have all. A
-        path is known however it is written, also through links that usual systems have.
+        path is known however it is written, also through links that usual systems have, and who refuses one refuses
+        globs of it and the folders around it. What pods get at their admission, or as a preload, is what it is there.
         """
-        plain = _OF_CAPABILITY.sub(r"\1", refusal)
-        wanted = {_with_paths(plain, globs.normal), _with_paths(plain, globs.behind_links)}
-        own = {self.text, _with_paths(self.text, globs.behind_links)}
-        texts = [text[: match.start()] for text in own for match in re.finditer("[ =]|$", text)]
+        program, _, wanted = (
+            ("*", "", refusal) if re.fullmatch(clusters.PRIVILEGE, refusal) else refusal.partition(": ")
+        )
+        return names.glob_matches(program, self.program) and any(_covers(wanted, text) for text in self._meanings())
+
+    def _meanings(self) -> Iterator[str]:
+        """Yield the privilege, and what else it is."""
+        yield self.text
         if self.text == f"{CAPABILITY}{ALL}" or self.text.startswith(PRIVILEGED):
-            texts += [f"{CAPABILITY}{name}" for name in (*CAPABILITIES, ALL)]
-        every = (each for text in texts for each in (text, f"{self.program}: {text}"))
-        return any(names.glob_matches(glob, text) for glob, text in itertools.product(wanted, every))
+            yield from (f"{CAPABILITY}{name}" for name in (*CAPABILITIES, ALL))
+        given = self.text.removeprefix("pods: admission ")
+        if given != self.text and given.startswith(("env ", "hostPath ")):
+            yield f"pods: {given.replace('hostPath ', 'mount ')}"
+        if self.text.startswith("pods: preload "):
+            yield "pods: env LD_PRELOAD"
 
 
-def _with_paths(text: str, written: Callable[[str], str]) -> str:
-    """Return a line or a refusal with its path as a function writes it."""
-    return _OF_PATH.sub(lambda part: part[1] + written(part[2]), text)
+def _covers(refusal: str, text: str) -> bool:
+    """Return whether a refusal without its program meets a privilege, or what a path of it gives besides."""
+    wanted = _OF_PATH.sub(lambda part: part[1] + globs.normal(part[2]), _OF_CAPABILITY.sub(r"\1", refusal))
+    if any(names.glob_matches(wanted, text[: match.start()]) for match in re.finditer("[ =]|$", text)):
+        return True
+    refused, given = _OF_PATH.match(wanted), _OF_PATH.match(text)
+    if refused is None or given is None or refused[1] != given[1]:
+        return False
+    mode = wanted[refused.end() :]
+    paths = itertools.product(*({one[2], globs.behind_links(one[2])} for one in (given, refused)))
+    return (not mode or text.endswith(mode)) and any(_is_around(*pair) for pair in paths)
+
+
+def _is_around(path: str, other: str) -> bool:
+    """Return whether a path or glob of the host gives another one: the same, or what is in a folder.
+
+    A driver installer alone has `/`, and is refused by that alone: otherwise no recipe with one would be left.
+    """
+    path, other = path.rstrip("/"), other.rstrip("/")
+    return path != "" and path.count("/") <= other.count("/") and globs.share_branch(path, other)
 
 
 def names_capability(refusal: str) -> bool:
@@ -196,7 +221,7 @@ def listed(workloads: Iterable[Object], every: Iterable[Object]) -> tuple[Listed
     every, found = tuple(every), set[Listed]()
     for workload in workloads:
         if workload["kind"].startswith(_MUTATING):
-            name = workload["metadata"]["name"]
+            name = workload["metadata"]["name"].removeprefix(f"{names.RECIPE}-")
             found.update(Listed(program=name, text=item.line) for item in _of_object(workload) if item.line)
             continue
         template = pod_template(workload) or {}
@@ -460,7 +485,9 @@ def _of_volumes(spec: Object) -> Iterator[Privilege]:
 
 
 def _is_written(spec: Object, volume: Object) -> bool:
-    """Return whether a container of a pod's spec may write to a volume."""
+    """Return whether a container of a pod's spec may write to a volume, or the kubelet makes a file."""
+    if volume.get("hostPath", {}).get("type") == "FileOrCreate":
+        return True
     mounts = (mount for container in containers(spec) for mount in container.get("volumeMounts", ()))
     return any(mount["name"] == volume["name"] and not mount.get("readOnly") for mount in mounts)
 

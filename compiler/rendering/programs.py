@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from compiler import names, recipes
 from compiler.fleet import definitions, pods
 from compiler.formats import references
 from compiler.planning import images, kernels, plan, pools
@@ -60,6 +61,7 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
     """The account of a program, and what it may do."""
 
     name: str
+    cluster_role: str
     namespace: str
     has_token: bool
     rules: tuple[Data, ...]
@@ -104,6 +106,11 @@ def name(policy: definitions.Policy, made: pools.Deployment) -> str:
     return stem if made.part is None or made.part.is_whole else f"{stem}--{made.part.name}"
 
 
+def in_cluster(name: str) -> str:
+    """Return the name of a recipe's object without a namespace: such names are everybody's, as cluster-admin is."""
+    return f"{names.RECIPE}-{name}"
+
+
 def daemon_sets(division: pools.Division) -> Iterator[str]:
     """Yield the names of all DaemonSets of a policy."""
     policy = division.policy
@@ -111,6 +118,20 @@ def daemon_sets(division: pools.Division) -> Iterator[str]:
     if policy.offered is not None:
         yield node_programs.device_plugin_name(policy)
     yield from (name(policy, made) for made in division.deployments)
+
+
+def of_recipe(one: plan.RecipePlan) -> Iterator[tuple[str, str]]:
+    """Yield the kinds and names of accounts of a recipe, and of what the API server adds to pods for it."""
+    yield from (("ServiceAccount", one.recipe.app(component)) for component in one.recipe.components)
+    installed = (division.policy for division in one.divisions if division.policy.installed is not None)
+    policies = dict.fromkeys(policy.name for policy in installed)
+    yield from (("ServiceAccount", f"{one.recipe.app('driver')}-{policy}") for policy in policies)
+    yield from (("MutatingAdmissionPolicy", admission(one.recipe, stated)) for stated in one.recipe.admission)
+
+
+def admission(recipe: recipes.Recipe, stated: Data) -> str:
+    """Return the name of what the API server adds to pods for a recipe."""
+    return in_cluster(recipe.app(stated["name"]))
 
 
 def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
@@ -133,6 +154,7 @@ def has_token(program: definitions.Program) -> bool:
 def _rights(cluster: definitions.Cluster, app: str, program: definitions.Program, folder: str) -> Iterator[ir.Input]:
     value = Rights(
         name=app,
+        cluster_role=in_cluster(app),
         namespace=cluster.spec.namespace,
         has_token=has_token(program),
         rules=tuple(map(_rule, program.data["rules"])),

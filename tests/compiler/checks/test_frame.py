@@ -21,6 +21,8 @@ def of_path(path: str, kubelet: str = KUBELET) -> list[str]:
         *("/var/run/containerd", "/var/run/../run/crio/crio.sock", "/run/docker.sock", "//run//containerd"),
         *("/dev/sda", "/dev/mem", "/dev/mapper", "/var/lib/kubelet", "/var/lib/kubelet/pki", "/var/lib/kubelet/pods"),
         *("/var/lib/kubelet/plugins", "/var/lib/kubelet/device-plugins/..", "/var/lib/kubelet/plugins/../pods"),
+        *("/lib/systemd/system", "/usr/lib/udev/rules.d", "/lib/modprobe.d", "/run/nri/nri.sock", "/lib"),
+        *("/var/lib/kubelet/plugins/kubernetes.io/csi", "/var/lib/kubelet/plugins/kubernetes.*", "/etc/containerd"),
         *("/var/lib/kae", "/run/kae-driver", "/run/systemd", "/var/lib/containers"),
     ],
 )

@@ -50,6 +50,7 @@ def test_a_path_a_folder_around_it_or_a_glob_of_what_is_refused_is_refused(path:
             ("/var/run/isulad.sock", "/var/run"),
             ("/var/roothome/keys", "/var/roothome"),
             ("/var/home/ann", "/var/home"),
+            ("/lib/systemd/system", "/lib"),
         ),
     ],
 )

@@ -311,3 +311,38 @@ def test_where_no_mapping_covers_a_program_the_finding_speaks_of_it(os: dict[str
 
 def test_evictions_of_a_recipe_are_confined_too() -> None:
     assert codes(nic(), with_card(), kubernetesVersion="1.29") == ["kubernetes-version-outdated", "drain-unstated"]
+
+
+def of_recipe(name: str, policy: str, program: str, **more: Any) -> definitions.Policy:
+    images = {"plugin": {"repository": "r.example", "image": "plugin", "version": "1"}}
+    pod = {"containers": [{"name": "main", "image": "plugin"}]}
+    programs = [{"name": program, "pod": pod, "offers": ["example.com/x"]}]
+    spec = {"title": "A vendor", "match": {"all": {}}, "images": images, "programs": programs, **more}
+    return builders.device_policy(policy, builders.recipe(name, **spec))
+
+
+ADDS = {"resources": ["example.com/x"], "mutations": [{"applyConfiguration": "Object{}"}]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [
+        (of_recipe("a", "p", "b-c"), of_recipe("a-b", "q", "c"), "ServiceAccount 'a-b-c'"),
+        (
+            of_recipe("a", "p", "x", admission=[{"name": "b-c", **ADDS}]),
+            of_recipe("a-b", "q", "y", admission=[{"name": "c", **ADDS}]),
+            "MutatingAdmissionPolicy 'kae-a-b-c'",
+        ),
+    ],
+)
+def test_two_recipes_make_no_object_of_one_name(
+    first: definitions.Policy, second: definitions.Policy, what: str
+) -> None:
+    found = [
+        each.message
+        for each in builders.view([first, second], (), builders.cluster())[1]
+        if each.code == "duplicate-object"
+    ]
+
+    assert len(found) == 1
+    assert what in found[0]

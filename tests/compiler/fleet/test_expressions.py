@@ -58,6 +58,10 @@ def faults(text: str, *, sets: bool = True) -> list[str]:
         ")",
         "Object{}}",
         "Object.spec(object){}",
+        'Object{metadata: Object.metadata{annotations: {"a": r"\\"}}, spec: Object.spec{hostPID: 1 // "\n}}',
+        *(f"Object{{spec: Object.spec{{hostPID: {prefix}'true'}}}}" for prefix in ("r", "R", "b", "rb", "bR")),
+        "Object{metadata:\u00a0Object.metadata{}}",
+        f'Object{{spec: Object.spec{{containers: [{CONTAINER}{{env: [{CONTAINER}.env{{name: "A" + c}}]}}]}}}}',
         "{}[0]{}",
     ],
 )
@@ -81,7 +85,13 @@ def test_what_is_set_is_listed() -> None:
 
     assert set(expressions.read(text)) == {
         expressions.Set("annotations", "example.com/a"),
-        expressions.Set("env"),
+        expressions.Set("env", "A"),
         expressions.Set("limits", "example.com/b"),
         expressions.Set("hostPath", "/run/v"),
     }
+
+
+@pytest.mark.parametrize("prefix", ["r", "R", "b", "B", "rb", "Br"])
+def test_a_text_with_a_prefix_is_read_by_nobody(prefix: str) -> None:
+    # In r"\" the backslash escapes nothing, and whoever thinks so takes code for a text.
+    assert faults(f'Object{{metadata: Object.metadata{{annotations: {{"a/b": {prefix}"\\"}}}}}}') != []

@@ -78,7 +78,7 @@ def test_rules_make_a_role_or_a_cluster_role_and_a_token() -> None:
     assert found["net/role-net-plugin.yaml"]["rules"] == [rule]
     assert pod(found)["spec"]["automountServiceAccountToken"] is True
     assert not any("clusterrole" in path for path in found if path.startswith("net/"))
-    assert made({"clusterRules": [rule]})["net/clusterrole-net-plugin.yaml"]["rules"] == [rule]
+    assert made({"clusterRules": [rule]})["net/clusterrole-kae-net-plugin.yaml"]["rules"] == [rule]
 
 
 def test_a_program_is_closed_to_the_network_but_for_the_api_server_where_it_has_rules() -> None:
@@ -165,7 +165,7 @@ ADMISSION: dict[str, Any] = {
 
 
 def test_the_api_server_changes_pods_from_1_36_on_and_none_of_ours() -> None:
-    path = "net/mutatingadmissionpolicy-net-ask.yaml"
+    path = "net/mutatingadmissionpolicy-kae-net-ask.yaml"
 
     found = made({"offers": ["example.com/net"]}, **ADMISSION)
 
@@ -175,7 +175,7 @@ def test_the_api_server_changes_pods_from_1_36_on_and_none_of_ours() -> None:
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kae-operator", "kube-system"]}
     ]
     assert "example.com/net" in spec["matchConditions"][0]["expression"]
-    assert found["net/mutatingadmissionpolicybinding-net-ask.yaml"]["spec"] == {"policyName": "net-ask"}
+    assert found["net/mutatingadmissionpolicybinding-kae-net-ask.yaml"]["spec"] == {"policyName": "kae-net-ask"}
     for version in ("1.35", None):
         older = made(
             {"offers": ["example.com/net"]}, cluster={"kubernetesVersion": version} if version else {}, **ADMISSION
@@ -248,3 +248,14 @@ def test_a_program_has_the_image_and_the_names_of_the_system_of_its_pool() -> No
     (euler,) = pod(found, "net-plugin-lab--euler")["spec"]["containers"]
     assert (ubuntu["image"], ubuntu["args"]) == ("r.example/vendor:2", ["ubuntu 24.04", "ubuntu"])
     assert (euler["image"], euler["args"]) == ("r.example/vendor:3", ["openEuler 24.03", "euler"])
+
+
+def test_no_name_of_an_object_of_all_namespaces_is_one_of_others() -> None:
+    # A recipe `cluster` with a program `admin` had ClusterRole cluster-admin, and its account with it.
+    rule = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}
+
+    found = made({"clusterRules": [rule], "offers": ["example.com/net"]}, **ADMISSION)
+
+    own = [data for path, data in found.items() if path.startswith("net/") and "namespace" not in data["metadata"]]
+    assert {data["kind"] for data in own} >= {"ClusterRole", "ClusterRoleBinding", "MutatingAdmissionPolicy"}
+    assert [data["metadata"]["name"] for data in own if not data["metadata"]["name"].startswith("kae-")] == []
