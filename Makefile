@@ -66,8 +66,16 @@ hooks: ## Have git run `make quick` before each push
 mutants: $(CODE) ## Make small faults in the programs, and print those that no test notices (COUNT=64 SEED=0 MINUTES=60)
 	$(BIN)/python -m tests.mutants --count $(or $(COUNT),64) --seed $(SEED) --minutes $(or $(MINUTES),60) $(if $(AS_ROOT),--as-root)
 
+# MkDocs is no part of what the tests of each change need, and has an environment of its own.
+SITE_READY := .venv/site/ready
+$(SITE_READY): $(READY) docs/requirements.lock
+	@$(BIN)/python -m venv --clear .venv/site
+	@.venv/site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+		-r docs/requirements.lock
+	@touch $@
+
 .PHONY: test-browser
-test-browser: $(CODE) ## Run the tests of the report's page in chromium (apt-get install chromium)
+test-browser: $(CODE) $(SITE_READY) ## Run the tests of the report's page and of the site in chromium (apt-get install chromium)
 	$(BIN)/python -m pytest -rs tests/browser
 
 .PHONY: cluster-tools
@@ -247,6 +255,10 @@ check: $(CODE) ## Check that output/, schemas/, compiler/codes.py and the genera
 	$(BIN)/python -m docs.reference --check
 	$(BIN)/kae compile --check
 
+.PHONY: site
+site: $(SITE_READY) ## Build the site of docs/ into dist/site; a broken link or anchor fails (SITE= its address, REPOSITORY= that of the sources)
+	NO_MKDOCS_2_WARNING=1 .venv/site/bin/mkdocs build --quiet --strict
+
 .PHONY: wheel
 wheel: $(CODE) ## Build the wheel into dist/, where it is the only one
 	@rm -f dist/kae_compiler-*.whl
@@ -262,6 +274,10 @@ compiler-image: ## Build the image of kae for jobs (WHEEL=, and the same variabl
 
 driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= LIBRARIES= PACKAGES=FOLDER BUILD_IMAGE=)
 	@bash ci/images.sh driver
+
+.PHONY: release
+release: $(CODE) ## Rehearse a release twice: build, sign, verify, and try wheel and images (VERSION=; root, after cluster-tools)
+	$(BIN)/python -m tests.images.rehearsal $(if $(VERSION),--version $(VERSION))
 
 .PHONY: bench
 bench: $(CODE) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT), the device plugin, the watcher, and many watchers
@@ -287,6 +303,7 @@ lock: $(CODE) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) --group device-plugin --constraint requirements.lock --output-file device_plugin/requirements.lock
 	$(PIN) --group driver-installer --constraint requirements.lock --output-file installer/requirements.lock
 	$(PIN) --group watcher --constraint requirements.lock --output-file watcher/requirements.lock
+	$(PIN) --group site --constraint requirements.lock --output-file docs/requirements.lock $(UPGRADE)
 	$(PIN) --group wheel --constraint requirements.lock --output-file ci/requirements.lock
 	$(PIN) pyproject.toml --no-header --constraint requirements.lock --output-file templates/init/ci/requirements.txt
 

@@ -5,16 +5,17 @@
 #   wheel     joins the architectures of each image, fills compiler/release.py, and builds the wheel
 #   compiler  builds and pushes the image kae-compiler for this machine's architecture, with that wheel
 #   lists     writes what is in each image, of each architecture, to dist/*.cdx.json
+#   try       installs the wheel where nothing else is, compiles the example fleet with it, and again with the image
 #   publish   joins the architectures of kae-compiler, writes dist/images.txt and dist/SHA256SUMS, and signs all of it
 #   verify    judges everything as a user would
 #
-# REGISTRY is registry and path of the images. ARCHITECTURES are those of the release ("amd64 arm64"). cosign signs by the
-# identity of the workflow, which verify takes from COSIGN_IDENTITY.
+# REGISTRY is registry and path of the images, and SITE the address of the site of docs/, where it has one: findings link to it. ARCHITECTURES are those of the release ("amd64 arm64"). cosign signs by the
+# identity of the workflow, which verify takes from COSIGN_IDENTITY. RUN_FLAGS are flags of `podman run`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${REGISTRY:?Set it to the registry and the path of the images, such as ghcr.io/team/kae.}"
 
-steps=(programs wheel compiler lists publish verify)
+steps=(programs wheel compiler lists try publish verify)
 for step in "$@"; do
     if [[ " ${steps[*]} " != *" $step "* ]]; then
         echo "'$step' is none of ${steps[*]}." >&2
@@ -76,7 +77,7 @@ step_wheel() {
         table+=("$name=$(digest "$name")")
     done
     trap 'git checkout --quiet -- compiler/release.py schemas' EXIT
-    python3 ci/release_table.py "$REGISTRY" "${table[@]}"
+    python3 ci/release_table.py "$REGISTRY" "${SITE:-}" "${table[@]}"
     make --no-print-directory schemas wheel
 }
 
@@ -99,16 +100,54 @@ step_lists() {
     done
 }
 
+# The main job, before anything is signed: the same bytes from the wheel and from the image.
+step_try() {
+    local flags=() here
+    here=$(podman info --format '{{.Host.Arch}}')
+    eval "flags=(${RUN_FLAGS:-})"
+    tried=$(mktemp -d)
+    trap 'rm -rf "$tried"' EXIT
+    python3 -m venv "$tried/venv"
+    "$tried/venv/bin/python" -I -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+        -r templates/init/ci/requirements.txt
+    "$tried/venv/bin/python" -I -m pip install --quiet --disable-pip-version-check --no-deps --no-index dist/kae_compiler-*.whl
+    cp -R policies inventory "$tried"
+    if [[ $("$tried/venv/bin/python" -I -m compiler --version) != "kae $version" ]]; then
+        echo "The wheel in dist/ is not of version $version." >&2
+        exit 1
+    fi
+    "$tried/venv/bin/python" -I -m compiler -C "$tried" compile --quiet
+    podman run --rm --user 0 --volume "$tried:/work" "${flags[@]}" "$REGISTRY/kae-compiler@$(digest "kae-compiler-$here")" \
+        compile --check --quiet
+    echo "Wheel and image of $version compile the example fleet to the same $(find "$tried/output" -type f | wc -l) files."
+}
+
+# What was made of which commit, by whom, in SLSA's words: https://slsa.dev/spec/v1.0/provenance. No time, and no number
+# of a run, so that a release can be made again.
+provenance() {
+    jq --null-input --indent 1 --arg version "$version" --arg registry "$REGISTRY" --arg commit "$(git rev-parse HEAD)" \
+        --arg architectures "${architectures[*]}" --arg builder "${COSIGN_IDENTITY:-ci/release.sh}" '{
+            buildDefinition: {
+                buildType: "ci/release.sh",
+                externalParameters: {$version, $registry, $architectures},
+                resolvedDependencies: [{uri: "git", digest: {gitCommit: $commit}}]
+            },
+            runDetails: {builder: {id: $builder}}
+        }'
+}
+
 step_publish() {
     local name architecture
     join kae-compiler
     for name in "${images[@]}"; do
         echo "$REGISTRY/$name:$version@$(digest "$name")"
     done >dist/images.txt
-    (cd dist && sha256sum kae_compiler-*.whl images.txt kae-*.cdx.json >SHA256SUMS)
+    provenance >dist/provenance.json
+    (cd dist && sha256sum kae_compiler-*.whl images.txt provenance.json kae-*.cdx.json >SHA256SUMS)
     cosign sign-blob --yes --bundle dist/SHA256SUMS.sigstore.json dist/SHA256SUMS >/dev/null
     for name in "${images[@]}"; do
         cosign sign --yes --recursive "$REGISTRY/$name@$(digest "$name")" >/dev/null
+        cosign attest --yes --type slsaprovenance1 --predicate dist/provenance.json "$REGISTRY/$name@$(digest "$name")" >/dev/null
         for architecture in "${architectures[@]}"; do
             cosign attest --yes --type cyclonedx \
                 --predicate "dist/$name-$architecture.cdx.json" \
@@ -125,6 +164,7 @@ step_verify() {
     (cd dist && sha256sum --check --strict --quiet SHA256SUMS)
     while read -r image; do
         cosign verify "${judge[@]}" "$image" >/dev/null
+        cosign verify-attestation "${judge[@]}" --type slsaprovenance1 "${image/:$version@/@}" >/dev/null
     done <dist/images.txt
     for name in "${images[@]}"; do
         for architecture in "${architectures[@]}"; do

@@ -1,4 +1,7 @@
-"""Fills the table of a release: `python3 ci/release_table.py REGISTRY IMAGE=sha256:… …`, once for each image."""
+"""Fills the table of a release: `python3 ci/release_table.py REGISTRY SITE IMAGE=sha256:… …`.
+
+SITE is the address of the site of docs/, or empty; an image and its digest come once for each image.
+"""
 
 import re
 import sys
@@ -14,9 +17,10 @@ def _replaced(text: str, pattern: str, value: str) -> str:
     return found
 
 
-def main(registry: str, *digests: str) -> None:
+def main(registry: str, site: str, *digests: str) -> None:
     """Write the table. Raises SystemExit for an image that it does not have, or one that is left empty."""
     text = _replaced(TABLE.read_text(encoding="utf-8"), "^(REGISTRY = ).*$", registry)
+    text = _replaced(text, "^(SITE = ).*$", site)
     for entry in digests:
         name, _, digest = entry.partition("=")
         if not re.fullmatch("sha256:[0-9a-f]{64}", digest):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from compiler import __version__, names, wording
+from compiler import __version__, names, release, wording
 from compiler.diagnostics import CODES, Diagnostic, Span
 
 FORMATS = ("text", "json", "github", "sarif")
@@ -36,7 +36,15 @@ class Note(NamedTuple):
 
 def text(found: Iterable[Diagnostic], *, colour: bool) -> str:
     """Return findings for people: position, severity, code and message, the line, then notes and hint."""
-    return "".join(_text(diagnostic, colour=colour) + "\n" for diagnostic in found)
+    told: set[str] = set()
+    lines = []
+    for diagnostic in found:
+        lines.append(_text(diagnostic, colour=colour) + "\n")
+        page = release.page(diagnostic.code)
+        if page and diagnostic.code not in told:  # Once for each code.
+            lines.append(f"  more: {page}\n")
+        told.add(diagnostic.code)
+    return "".join(lines)
 
 
 def _text(found: Diagnostic, *, colour: bool) -> str:
@@ -230,8 +238,10 @@ def sarif(
 def _rule(code: str, example: str) -> dict[str, Any]:
     rule, more = CODES[code].rule, f"`kae rule {code}` shows this page."
     fenced = f"```text\n{example}```\n\n" if example else ""
+    page = release.page(code)
     return {
         "id": code,
+        **({"helpUri": page} if page else {}),
         "shortDescription": {"text": rule},
         "help": {"text": f"{rule}\n\n{example}\n{more}", "markdown": f"{rule}\n\n{fenced}{more}"},
     }

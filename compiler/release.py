@@ -10,6 +10,9 @@ from types import MappingProxyType
 REGISTRY = ""
 """Registry and path before the images' names."""
 
+SITE = ""
+"""The address of the site of docs/, with a slash at its end."""
+
 OPERATOR_REPOSITORY = "cr.openfuyao.cn/openfuyao"
 """Where the KAE Operator publishes its images, which have the names of this project's."""
 
@@ -25,6 +28,11 @@ DIGESTS: Mapping[str, str] = MappingProxyType(
 
 REPOSITORY = REGISTRY or OPERATOR_REPOSITORY
 """Where images are taken from by default."""
+
+
+def page(code: str) -> str:
+    """Return the address of a finding's page; empty between releases."""
+    return f"{SITE}findings/#{code}" if SITE else ""
 
 
 def version(name: str) -> str:

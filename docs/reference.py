@@ -2,8 +2,8 @@
 
 `python -m docs.reference` writes docs/policy-reference.md and docs/recipe-reference.md from the models,
 docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/,
-docs/catalogue.md from the shipped recipes, docs/commands.md from the parsers of the arguments, and docs/tour.md from
-the record of a test.
+docs/catalogue.md from the shipped recipes, docs/commands.md from the parsers of the arguments, docs/support.md from the
+versions that tests pin, and docs/tour.md from the record of a test.
 """
 
 import json
@@ -20,7 +20,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import catalogue, commands, messages, metrics, security_claims, tour
+from docs import catalogue, commands, messages, metrics, security_claims, support, tour
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -327,6 +327,7 @@ def main() -> None:
         messages.PAGE: messages.text,
         metrics.PAGE: metrics.text,
         security_claims.PAGE: security_claims.text,
+        support.PAGE: support.text,
     }
     for path, made in pages.items():
         text = made()

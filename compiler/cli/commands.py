@@ -237,6 +237,7 @@ def _bump(command: cli.Parser) -> None:
         "kae bump tls --version 2.3.0",
         "kae bump tls --wave canary --version 2.3.0",
         "kae bump tls --device-plugin --version 1.5.0",
+        "kae bump tls --version 2.3.0 --check    end with 4 where the policy has another version",
         "kae bump desk --image modules --wave canary --version '8.2-${KERNEL_FULL_VERSION}'",
     )
     command.set_defaults(writes=True)
@@ -249,6 +250,7 @@ def _bump(command: cli.Parser) -> None:
     command.add_argument("--image", metavar="NAME", help="the image of the recipe, which a DevicePolicy needs")
     command.add_argument("--version", required=True, type=options.utf8, metavar="V", help="the new version")
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
+    command.add_argument("--check", action="store_true", help="write nothing; fail where the version is another one")
     options.answer(command)
     options.quiet(command)
 

@@ -33,14 +33,15 @@ def run(arguments: argparse.Namespace) -> int:
         if target.settings.has_errors(on_documents):
             findings.show(arguments, diagnostics.merged(on_documents))
             return cli.WRONG
-        atomic.write_file(Path(source.name), source.text)
+        if not arguments.check:
+            atomic.write_file(Path(source.name), source.text)
     line = source.documents[target.at].span(*path).line
     shown = old or _inherited(policy, arguments.image)
     result = {"file": source.name, "line": line, "path": wording.dotted(path), "old": shown, "new": arguments.version}
     change = f"is {old} already" if old == arguments.version else f"{shown or 'unset'} -> {arguments.version}"
     body = f"{source.name}:{line}: {arguments.policy} {title}: version {change}\n"
     findings.show(arguments, diagnostics.merged(on_documents), body, policy=arguments.policy, **result)
-    return cli.FINE
+    return cli.DIFFERS if arguments.check and old != arguments.version else cli.FINE
 
 
 def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[str, documents.Path]:

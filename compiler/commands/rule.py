@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from compiler import diagnostics, errors, wording
+from compiler import diagnostics, errors, release, wording
 from compiler.cli import findings
 from compiler.project import package_data
 
@@ -19,9 +19,10 @@ def run(arguments: argparse.Namespace) -> int:
     rule = _data(arguments.code)
     text = f"{rule['severity']}[{rule['code']}]: {rule['rule']}\n"
     text += f"\nAn example, with its fix:\n\n{rule['example']}" if rule["example"] else ""
+    text += f"\nMore: {rule['page']}\n" if rule["page"] else ""
     return findings.show(arguments, (), text, **rule)
 
 
 def _data(name: str) -> dict[str, Any]:
     code, example = diagnostics.CODES[name], package_data.examples().get(name, "")
-    return {"code": name, "severity": code.severity, "rule": code.rule, "example": example}
+    return {"code": name, "severity": code.severity, "rule": code.rule, "example": example, "page": release.page(name)}

@@ -60,6 +60,21 @@ class Page:
         self.call("Page.navigate", url=url)
         self.wait("document.documentElement?.dataset.ready")
 
+    def visit(self, url: str) -> None:
+        """Load a page that is not ours to mark, and wait until all of it is there."""
+        self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+
+    def wait_for_address(self, beginning: str) -> None:
+        """Wait until the page is another one."""
+        for _ in range(200):
+            with contextlib.suppress(AssertionError):  # Between two pages there is none that could be asked.
+                history = self.call("Page.getNavigationHistory")
+                if str(history["entries"][history["currentIndex"]]["url"]).startswith(beginning):
+                    return
+            time.sleep(0.1)
+        raise AssertionError(f"{beginning} is not the page")
+
     def wait(self, expression: str, seconds: float = 60) -> Any:
         """Return the value of an expression as soon as it is true."""
         end = time.monotonic() + seconds

@@ -130,6 +130,16 @@ def test_a_version_that_is_there_already_touches_nothing(tmp_path: Path) -> None
     assert (answer, state()) == ("policies/tls.yaml:10: tls driver: version is 2.2.0 already\n", before)
 
 
+def test_a_check_writes_nothing_and_fails_where_the_version_is_another_one(tmp_path: Path) -> None:
+    written(tmp_path)
+
+    differs, same = (in_process.kae(tmp_path, *BUMP[:-1], version, "--check") for version in ("2.3.0", "2.2.0"))
+
+    assert (differs.code, differs.out) == (4, "policies/tls.yaml:10: tls driver: version 2.2.0 -> 2.3.0\n")
+    assert (same.code, same.out) == (0, "policies/tls.yaml:10: tls driver: version is 2.2.0 already\n")
+    assert text_of(tmp_path) == POLICY
+
+
 def test_line_breaks_of_windows_and_an_end_without_one_are_kept(tmp_path: Path) -> None:
     text = fleet.POLICY.removesuffix("  devicePlugin:\n    version: 1.4.1\n    sharing:\n      hpre: 8\n")
     (tmp_path / "policies").mkdir()

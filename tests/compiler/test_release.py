@@ -1,5 +1,6 @@
 """The table of a release: its images are the defaults of the documents that its compiler reads."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from tests.images import inputs
 pytestmark = pytest.mark.long
 
 REGISTRY = "registry.example.com/kae"
+SITE = "https://kae.example.com/"
 DIGESTS = {name: f"sha256:{number:064x}" for number, name in enumerate(release.DIGESTS, 1)}
 
 
@@ -35,7 +37,7 @@ def checkout(repository_root: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def released(checkout: Path) -> Path:
-    done = fill(checkout, REGISTRY, *(f"{name}={digest}" for name, digest in DIGESTS.items()))
+    done = fill(checkout, REGISTRY, SITE, *(f"{name}={digest}" for name, digest in DIGESTS.items()))
     assert done.returncode == 0, done.stderr
     write = ("-m", "compiler", "schema", "--write", "schemas")
     subprocess.run((sys.executable, *write), cwd=checkout, timeout=60, check=True)
@@ -47,7 +49,7 @@ def test_the_table_has_every_image_of_a_program() -> None:
 
 
 def test_a_checkout_between_releases_names_no_image_of_one() -> None:
-    assert (release.REGISTRY, set(release.DIGESTS.values())) == ("", {""})
+    assert (release.REGISTRY, release.SITE, set(release.DIGESTS.values())) == ("", "", {""})
 
 
 def test_documents_that_name_no_image_get_those_of_the_release(released: Path, tmp_path: Path) -> None:
@@ -72,6 +74,25 @@ def test_documents_that_name_no_image_get_those_of_the_release(released: Path, t
         f"{REGISTRY}/kae-driver-installer:2.3.0",
         f"{REGISTRY}/kae-watcher@{DIGESTS['kae-watcher']}",
     ]
+
+
+def test_findings_of_a_release_link_to_their_page_of_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/a.yaml").write_text("a: 1\n---\na: 1\n")
+
+    between = in_process.kae(tmp_path, "compile").err
+    monkeypatch.setattr(release, "SITE", SITE)
+    text = in_process.kae(tmp_path, "compile").err
+    sarif = json.loads(in_process.kae(tmp_path, "compile", "--format", "sarif").out)
+
+    (rule,) = sarif["runs"][0]["tool"]["driver"]["rules"]
+    code = rule["id"]
+    page = f"{SITE}findings/#{code}"
+    assert (rule["helpUri"], SITE in between) == (page, False)
+    assert text.count(f"[{code}]") == 2
+    assert text.count(f"\n  more: {page}\n") == 1
+    assert in_process.kae(tmp_path, "rule", code).out.endswith(f"\nMore: {page}\n")
+    assert f"\n## {code}\n" in (inputs.ROOT / "docs/findings.md").read_text("utf-8")
 
 
 def test_a_new_repository_names_no_device_plugin_and_so_takes_that_of_the_release(
@@ -107,7 +128,7 @@ def test_a_named_registry_holds_all_images_of_a_new_repository(tmp_path: Path, m
 def test_a_table_that_would_not_be_whole_is_not_written(words: list[str], said: str, checkout: Path) -> None:
     before = (checkout / "compiler/release.py").read_text()
 
-    done = fill(checkout, REGISTRY, *words)
+    done = fill(checkout, REGISTRY, SITE, *words)
 
     assert done.returncode == 1
     assert said in done.stderr

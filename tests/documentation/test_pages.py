@@ -15,7 +15,7 @@ from compiler import cli, diagnostics
 from compiler.project import package_data
 from compiler.rendering import templates
 from compiler.status import dra_devices
-from docs import catalogue, commands, reference
+from docs import catalogue, commands, reference, support
 from tests import in_process
 from tests.documentation import behaviours
 from tests.documentation.pages import FENCE, OURS, PAGES, ROOT, blocks, chapter, name, text_of
@@ -130,11 +130,11 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
         assert not anchor or anchor in anchors(text_of(target)), link
 
 
-def test_every_page_of_docs_is_linked_from_the_readme_or_the_list_of_decisions() -> None:
+def test_every_page_of_docs_is_linked_from_the_readme_or_a_page_of_links() -> None:
     readme, decisions = ROOT / "README.md", ROOT / "docs/decisions/README.md"
     linked = {
         (page.parent / link.partition("#")[0]).resolve()
-        for page in (readme, decisions)
+        for page in (readme, decisions, ROOT / "docs/migration.md")
         for link in _LINK.findall(text_of(page))
     }
 
@@ -157,6 +157,17 @@ def test_the_policy_reference_is_what_the_models_say() -> None:
 def test_the_catalogue_is_what_the_shipped_recipes_say_and_make() -> None:
     assert text_of(catalogue.PAGE) == catalogue.text(), "run `make docs`"
     assert {*catalogue.TRIED} == {*package_data.recipes()}
+
+
+def test_the_page_of_support_is_what_the_tests_pin() -> None:
+    assert text_of(support.PAGE) == support.text(), "run `make docs`"
+    assert f"| 1.{real_minor()} | tested |" in text_of(support.PAGE)
+
+
+def real_minor() -> str:
+    """Return the minor release of the API server of the tests."""
+    (version,) = re.findall(r"k8s\.io/kubernetes v1\.(\d+)\.", text_of(ROOT / "tests/cluster/go/kubernetes/go.mod"))[:1]
+    return str(version)
 
 
 def test_the_catalogue_has_the_rights_that_a_value_brings() -> None:

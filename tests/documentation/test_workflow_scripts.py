@@ -14,7 +14,10 @@ from tests import revisions
 from tests.documentation import workflows
 
 REPOSITORY = "Team/KAE"
-DIST = ("kae_compiler-0.2.0-py3-none-any.whl", "images.txt", "SHA256SUMS", "SHA256SUMS.sigstore.json", "kae-x.cdx.json")
+DIST = (
+    *("kae_compiler-0.2.0-py3-none-any.whl", "images.txt", "SHA256SUMS", "SHA256SUMS.sigstore.json"),
+    *("provenance.json", "kae-x.cdx.json"),
+)
 IMAGES = ("kae-device-plugin", "kae-driver-installer", "kae-watcher", "kae-compiler")
 RECORD = """#!/bin/sh
 echo "${0##*/} $*" >>"$CALLS"

@@ -23,7 +23,8 @@ from tests.images import inputs, stores
 
 VERSION = "7.8.9"
 OWNER = "team/kae"
-IDENTITY = f"https://github.com/{OWNER}/.github/workflows/release.yml@refs/tags/v{VERSION}"
+WORKFLOW = f"https://github.com/{OWNER}/.github/workflows/release.yml@refs/tags/v"
+IDENTITY = f"{WORKFLOW}{VERSION}"
 ISSUER = "https://token.actions.githubusercontent.com"
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
@@ -33,7 +34,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 _CERTIFICATE = f"""
 keyUsage=critical,digitalSignature
 extendedKeyUsage=codeSigning
-subjectAltName=critical,URI:{IDENTITY}
+subjectAltName=critical,URI:{WORKFLOW}VERSION
 1.3.6.1.4.1.57264.1.1=ASN1:UTF8String:{ISSUER}
 1.3.6.1.4.1.57264.1.8=ASN1:UTF8String:{ISSUER}
 """
@@ -79,6 +80,8 @@ class Place:
     commit: str
     variables: Mapping[str, str]
     umask: int
+    version: str = VERSION
+    """Of its tag."""
 
     @property
     def clone(self) -> Path:
@@ -118,7 +121,7 @@ class Release:
         return self.run("ci/release.sh", *steps)
 
     def made(self) -> dict[str, str]:
-        done = self.step("programs", "wheel", "compiler", "lists", "publish")
+        done = self.step("programs", "wheel", "compiler", "lists", "try", "publish")
         assert done.returncode == 0, done.stdout + done.stderr
         return {path.name: path.read_text().strip() for path in (self.dist / "digests").iterdir()} | {
             "SHA256SUMS": (self.dist / "SHA256SUMS").read_text()
@@ -149,7 +152,8 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
         "BASE_IMAGE": stores.BASE,
         "IMAGE_FLAGS": shlex.join(("--no-cache", *stores.offline())),
         "COSIGN_PASSWORD": "",
-        "COSIGN_IDENTITY": IDENTITY,
+        "COSIGN_IDENTITY": f"{WORKFLOW}{place.version}",
+        "RUN_FLAGS": shlex.join(stores.RUN),
         "CONTAINERS_REGISTRIES_CONF": str(home / "registries.conf"),
         "SYFT_CHECK_FOR_APP_UPDATE": "false",
         # The environment is this checkout's, and imports are the clone's.
@@ -164,7 +168,7 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
         for command in (clone, ("-C", str(place.clone), "checkout", "--quiet", "--detach", place.commit)):
             done = release.run("git", *command, folder=place.folder)
             assert done.returncode == 0, done.stderr
-        revisions.git(place.clone, "tag", f"v{VERSION}")
+        revisions.git(place.clone, "tag", f"v{place.version}")
         borrow_environment(place.clone)
         yield release
 
@@ -201,10 +205,10 @@ def _answers(address: str) -> bool:
     return False
 
 
-def make_signer(folder: Path) -> None:
+def make_signer(folder: Path, version: str = VERSION) -> None:
     """Fill a folder with a `cosign` that signs as the workflow of the tag, and verifies without sigstore's services."""
     cosign = programs.path("cosign")
-    (folder / "extensions").write_text(_CERTIFICATE)
+    (folder / "extensions").write_text(_CERTIFICATE.replace("VERSION", version))
     environment = os.environ | {"COSIGN": cosign, "COSIGN_PASSWORD": ""}
     subprocess.run(("sh", "-euc", _CERTIFY), cwd=folder, env=environment, capture_output=True, timeout=300, check=True)
     (folder / "cosign").write_text(_SIGNER.format(cosign=cosign, folder=folder))

@@ -35,7 +35,7 @@ for top in ("/app", sysconfig.get_path("purelib")):
             print(source)
 """
 # Without CAP_SYS_RESOURCE no limit can be raised, which podman would do.
-_LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000")
+RUN = ("--network=none", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000")
 # As a DaemonSet asks the kubelet to run a program that needs no privilege.
 _CONFINED = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges")
 
@@ -107,7 +107,7 @@ class Store:
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command, which may fail, without network and capabilities; it sees the folder at its own path."""
         mounted = () if folder is None else (f"--volume={folder}:{folder}",)
-        words = ("podman", "run", "--rm", "--network=none", *_CONFINED, *_LIMITS, *mounted, *options)
+        words = ("podman", "run", "--rm", *RUN, *_CONFINED, *mounted, *options)
         return self._run((*words, f"--entrypoint={command[0]}", name, *command[1:]))
 
     def run_here(self, *command: str, **variables: str) -> str:

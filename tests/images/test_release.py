@@ -87,6 +87,15 @@ def test_a_release_is_signed_and_can_be_verified(release: Release) -> None:
     ]
 
 
+def test_wheel_and_image_of_a_release_do_the_main_job(release: Release) -> None:
+    done = release.step("try")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.fullmatch(
+        rf"Wheel and image of {VERSION} compile the example fleet to the same \d+ files\.\n", done.stdout
+    )
+
+
 def test_the_wheel_names_the_images_of_its_release(release: Release) -> None:
     with zipfile.ZipFile(release.dist / WHEEL) as wheel:
         table = wheel.read("compiler/release.py").decode()
