@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = (
     *("catalogue", "commands", "findings", "messages", "metrics", "policy-reference", "recipe-reference"),
-    *("security-claims", "tour"),
+    *("security-claims", "support", "tour"),
 )
 """The pages that `make docs` writes from the code."""
 
