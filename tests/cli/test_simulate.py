@@ -99,8 +99,10 @@ def swapping(folder: Path) -> list[str]:
     return list(effect["nodes"])
 
 
-def test_the_answer_on_the_page_is_that_of_the_example(half: Path) -> None:
-    assert f"```text\n{told(half, 'simulate')}```" in PAGE.read_text()
+def test_the_answer_on_the_page_is_the_beginning_of_that_of_the_example(half: Path) -> None:
+    begin, _, _ = told(half, "simulate").partition("\nof 20 runs")
+
+    assert f"```text\n{begin}```" in PAGE.read_text()
 
 
 def test_a_change_of_nothing_starts_no_rollout(rollout: Path) -> None:

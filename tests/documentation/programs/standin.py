@@ -22,7 +22,7 @@ _FLAGS: dict[str, tuple[set[str], set[str]]] = {
     "wait": (set(), {"-n", "-l", "--for", "--timeout"}),
     "apply": ({"--server-side"}, {"-f", "-k"}),
     "replace": ({"--force"}, {"-f"}),
-    "create": (set(), {"-n", "--from-file"}),
+    "create": (set(), {"-n", "--from-file", "--from-literal"}),
 }
 """The flags of kubectl's commands that take no value, and those that take one."""
 
