@@ -175,6 +175,34 @@ def test_a_program_that_gains_what_another_one_of_its_recipe_has_is_told(fleet: 
     assert "container plugin is privileged" in answer.err
 
 
+ARGS = 'args: ["-v=${values.level}"]'
+CONFINED = "securityContext: {runAsNonRoot: true, runAsUser: 1000, capabilities: {drop: [NET_RAW]}}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (CONFINED, "", "no longer: container plugin drops capability NET_RAW"),
+        (
+            CONFINED,
+            "securityContext: {capabilities: {drop: [ALL]}}",
+            "no longer: container plugin does not run as root",
+        ),
+        (CONFINED, CONFINED.replace("1000", "2000").replace("NET_RAW", "ALL"), ""),
+        (CONFINED.replace("NET_RAW", "ALL"), CONFINED, "no longer: container plugin drops capability ALL"),
+    ],
+)
+def test_a_program_that_is_confined_less_is_told(fleet: Path, before: str, after: str, told: str) -> None:
+    recipe = fleet / "recipes/net/recipe.yaml"
+    recipe.write_text(recipe.read_text().replace(ARGS, f"{ARGS}, {before}"))
+    folder = changed(fleet, ("recipes/net/recipe.yaml", f", {before}", f", {after}" if after else ""))
+
+    answer = in_process.kae(folder, "diff")
+
+    assert ("warning[privilege-gained]" in answer.err) == bool(told)
+    assert told in answer.err
+
+
 def test_another_registry_of_a_program_is_told(fleet: Path) -> None:
     folder = changed(
         fleet,

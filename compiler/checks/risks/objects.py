@@ -56,7 +56,10 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
 def _freed(item: difference.PrivilegeChange) -> Iterator[privileges.Privilege]:
     """Yield what confined an object that stays; of a guard that goes, `guard-off` tells."""
     if item.pair.before is not None and item.pair.after is not None:
-        yield from (each for each in item.lost if each.sort == "confinement")
+        tighter = {each.text.removesuffix(privileges.ALL) for each in item.gained if each.sort == "confinement"}
+        lost = (each for each in item.lost if each.sort == "confinement")
+        # Who drops all capabilities drops each.
+        yield from (each for each in lost if not each.text.startswith(tuple(tighter)))
 
 
 def _reachable(change: RevisionChange, pair: changed_objects.Pair) -> str:
