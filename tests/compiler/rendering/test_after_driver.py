@@ -106,7 +106,7 @@ def test_a_removed_driver_takes_the_pods_that_came_after_it_away_although_their_
 
     assert selector(objects) == "device.openfuyao.com/after=net-driver"
     assert deleting(objects) != set()
-    assert GUARD <= objects.keys()
+    assert objects.keys() >= GUARD
 
 
 def test_one_wave_with_the_program_gives_the_installers_of_all_pools_the_right() -> None:
