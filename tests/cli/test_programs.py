@@ -391,3 +391,28 @@ def test_the_way_out_of_a_large_step_is_a_wave_where_programs_have_them(tmp_path
     assert "hint: Bring the change to a wave first, in a commit of its own. To accept it" in pooled
     assert "hint: No wave can carry it: give it to a policy of its own for some of the nodes first." in whole
     assert in_process.kae(folder, "diff", "--strict", "--accept", "large-step:east/lab").code == 0
+
+
+PLUGIN = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: net
+spec:
+  title: A vendor's devices
+  match: {all: {}}
+  devicePlugin:
+    resources:
+      - {name: example.com/net, class: char, groups: [{paths: [{path: "/dev/npx*"}]}]}
+"""
+
+
+@pytest.mark.parametrize(("to", "is_told"), [("/dev/npx0", True), ('/dev/npx*"}]}, {paths: [{path: "/dev/npy*', False)])
+def test_a_resource_that_may_have_fewer_devices_is_told(tmp_path: Path, to: str, *, is_told: bool) -> None:
+    folder = project.write(tmp_path, {**files(), "recipes/net/recipe.yaml": PLUGIN})
+    changed(folder, ("recipes/net/recipe.yaml", "/dev/npx*", to))
+
+    answer = in_process.kae(folder, "diff")
+
+    said = "Policy 'lab' may offer fewer example.com/net on 4 nodes (n-1, n-2, n-3 and n-4) of cluster 'east'."
+    assert (said in answer.err) == is_told, answer
