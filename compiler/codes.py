@@ -163,6 +163,7 @@ TABLE = {
     "guard-off": ("risk", "Drivers that evict pods are confined to their own node."),
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),
+    "admission-withdrawn": ("risk", "The API server adds to pods what it has added for a recipe, while the cluster keeps the recipe."),
     "registry-changed": ("risk", "Images come from the registries that they came from."),
     "repository-changed": ("risk", "Images and packages come from the repositories that they came from."),
     "signatures-off": ("risk", "The signatures of a driver's packages are checked."),

@@ -300,6 +300,9 @@ def _program_landing(division: pools.Division, stated: definitions.Program, node
         return _without("labels", "NFD has not labelled the node yet: its pool is unknown")
     if stated.is_pooled and division.part(node) is None:
         return _without("kernel", division.why_not(node))
+    pool = division.pool(node) if stated.data.get("after") == "driver" else None
+    if made is None and pool is not None and pool.driver.state == "Absent":
+        return _without("disabled", "it comes after the driver, whose state is Absent")
     if made is None:
         return _without("disabled", "its condition does not hold with the values of the policy")
     machines, machine = made.program.architectures, node.label(pools.ARCHITECTURE)

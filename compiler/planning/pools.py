@@ -133,8 +133,14 @@ class Division(assignment.Assigned, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_followed(self) -> bool:
-        """True where a program comes after the driver, whose installers then take its pods away before an unload."""
-        return bool(self.pools) and any(one.program.data.get("after") == "driver" for one in self.deployments)
+        """True where a program comes after the driver, whose installers then take its pods away before an unload.
+
+        With a driver that is Absent the program goes, too, but its pods stay until an engine prunes their DaemonSet.
+        """
+        is_removed = any(pool.driver.state == "Absent" for pool in self.pools)
+        stated = (one for one in self.policy.programs if one.runs) if is_removed else ()
+        programs = (*stated, *(one.program for one in self.deployments))
+        return bool(self.pools) and any(one.data.get("after") == "driver" for one in programs)
 
     @property
     def label(self) -> str | None:

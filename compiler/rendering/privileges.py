@@ -324,8 +324,10 @@ def _of_template(template: Object) -> Iterator[Privilege]:
         line = f"runtimeClass: {spec['runtimeClassName']}"
         yield Privilege(sort="node", text=f"is run by RuntimeClass {spec['runtimeClassName']}", line=line)
     yield from _of_volumes(spec)
-    for secret in spec.get("imagePullSecrets", ()):
-        yield Privilege(sort="secret", text=f"pulls images with Secret {secret['name']}")
+    groups = (spec.get("securityContext") or {}).get("supplementalGroups", ())
+    yield from (Privilege(sort="container", text=f"its containers are of group {group}") for group in groups)
+    secrets = (secret["name"] for secret in spec.get("imagePullSecrets", ()))
+    yield from (Privilege(sort="secret", text=f"pulls images with Secret {name}") for name in secrets)
     if spec.get("automountServiceAccountToken", True):
         yield _token(spec)
     annotations = template.get("metadata", {}).get("annotations") or {}
@@ -538,6 +540,10 @@ def _of_container(container: Object, of_pod: Object, annotations: Mapping[str, s
     for text, holds, line in facts:
         if holds:
             yield Privilege(sort="container", text=f"container {name} {text}", line=line)
+    for dropped in own.get("capabilities", {}).get("drop", ()):
+        yield Privilege(sort="confinement", text=f"container {name} drops capability {dropped}")
+    if settings.get("runAsNonRoot") or settings.get("runAsUser"):
+        yield Privilege(sort="confinement", text=f"container {name} does not run as root")
     for variable in container.get("env", ()):
         reference = variable.get("valueFrom", {}).get("secretKeyRef")
         if reference:

@@ -175,6 +175,34 @@ def test_a_program_that_gains_what_another_one_of_its_recipe_has_is_told(fleet: 
     assert "container plugin is privileged" in answer.err
 
 
+ARGS = 'args: ["-v=${values.level}"]'
+CONFINED = "securityContext: {runAsNonRoot: true, runAsUser: 1000, capabilities: {drop: [NET_RAW]}}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (CONFINED, "", "no longer: container plugin drops capability NET_RAW"),
+        (
+            CONFINED,
+            "securityContext: {capabilities: {drop: [ALL]}}",
+            "no longer: container plugin does not run as root",
+        ),
+        (CONFINED, CONFINED.replace("1000", "2000").replace("NET_RAW", "ALL"), ""),
+        (CONFINED.replace("NET_RAW", "ALL"), CONFINED, "no longer: container plugin drops capability ALL"),
+    ],
+)
+def test_a_program_that_is_confined_less_is_told(fleet: Path, before: str, after: str, told: str) -> None:
+    recipe = fleet / "recipes/net/recipe.yaml"
+    recipe.write_text(recipe.read_text().replace(ARGS, f"{ARGS}, {before}"))
+    folder = changed(fleet, ("recipes/net/recipe.yaml", f", {before}", f", {after}" if after else ""))
+
+    answer = in_process.kae(folder, "diff")
+
+    assert ("warning[privilege-gained]" in answer.err) == bool(told)
+    assert told in answer.err
+
+
 def test_another_registry_of_a_program_is_told(fleet: Path) -> None:
     folder = changed(
         fleet,
@@ -363,3 +391,28 @@ def test_the_way_out_of_a_large_step_is_a_wave_where_programs_have_them(tmp_path
     assert "hint: Bring the change to a wave first, in a commit of its own. To accept it" in pooled
     assert "hint: No wave can carry it: give it to a policy of its own for some of the nodes first." in whole
     assert in_process.kae(folder, "diff", "--strict", "--accept", "large-step:east/lab").code == 0
+
+
+PLUGIN = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: Recipe
+metadata:
+  name: net
+spec:
+  title: A vendor's devices
+  match: {all: {}}
+  devicePlugin:
+    resources:
+      - {name: example.com/net, class: char, groups: [{paths: [{path: "/dev/npx*"}]}]}
+"""
+
+
+@pytest.mark.parametrize(("to", "is_told"), [("/dev/npx0", True), ('/dev/npx*"}]}, {paths: [{path: "/dev/npy*', False)])
+def test_a_resource_that_may_have_fewer_devices_is_told(tmp_path: Path, to: str, *, is_told: bool) -> None:
+    folder = project.write(tmp_path, {**files(), "recipes/net/recipe.yaml": PLUGIN})
+    changed(folder, ("recipes/net/recipe.yaml", "/dev/npx*", to))
+
+    answer = in_process.kae(folder, "diff")
+
+    said = "Policy 'lab' may offer fewer example.com/net on 4 nodes (n-1, n-2, n-3 and n-4) of cluster 'east'."
+    assert (said in answer.err) == is_told, answer

@@ -92,6 +92,24 @@ def _offering(resource: str) -> dict[str, str]:
     return {name: text.replace("disrupts: true", f"offers: [{resource}]") for name, text in own.items()}
 
 
+def _adding(variables: str) -> dict[str, str]:
+    """Return a recipe that has the API server add variables to pods that ask for its resource."""
+    own = _offering("example.com/net")
+    own["policies/east.yaml"] = projects.CLUSTER.replace("1.31", "1.36")
+    own["recipes/net/recipe.yaml"] += f"""\
+  admission:
+    - name: ask
+      resources: [example.com/net]
+      mutations:
+        - applyConfiguration: >-
+            Object{{spec: Object.spec{{containers: object.spec.containers.map(c, Object.spec.containers{{
+            name: c.name, env: [{variables}]}})}}}}
+"""
+    return own
+
+
+_VARIABLE = 'Object.spec.containers.env{name: "NET_LEVEL", value: "2"}'
+
 _INDEX = {
     "output/east/index.json": '{"version": 2, "complete": true, "declared": true, "hasNodes": true, "files": [], '
     '"workloads": []}\n'
@@ -111,6 +129,7 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
         "claims-unended": (_dra(""), _dra("    enabled: false\n")),
         "program-removed": (projects.program(), projects.program("  programs: {plugin: {enabled: false}}\n")),
         "resource-withdrawn": (_offering("example.com/net"), _offering("example.com/nets")),
+        "admission-withdrawn": (_adding(_VARIABLE), _adding("")),
         "match-changed": (projects.npu(), projects.npu("d802, d803")),
         "program-disrupts": (projects.program(), projects.program("  values: {level: 2}\n")),
         "driver-downgrade": (_driver(_WAVE), _driver(_WAVE.replace("      version: 2.2.0", "      version: 2.1.0"))),

@@ -109,6 +109,7 @@ def test_masters_patch_nodes_and_read_what_their_release_reads(rendered: Rendere
 
     assert found["rules"] == [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
         {"apiGroups": ["nfd.k8s-sigs.io"], "resources": read, "verbs": ["list", "watch"]},
     ]
 

@@ -16,6 +16,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     drivers.claims_unended,
     drivers.program_removed,
     drivers.resource_withdrawn,
+    objects.admission_withdrawn,
     drivers.match_changed,
     output.moved,
     output.unexplained,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from compiler import repeats, wording
-from compiler.changes import exchange, hardware, sides
+from compiler.changes import devices, exchange, hardware, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
 from compiler.checks.output import causes
@@ -301,6 +301,36 @@ def resource_withdrawn(change: RevisionChange) -> Iterator[Acceptable]:
             hint="Undo it, unless no pod asks for them any more.",
             policy=policy,
         )
+    yield from _narrowed(change)
+
+
+def _narrowed(change: RevisionChange) -> Iterator[Acceptable]:
+    """Yield where the device plugin of a policy may find, or offers, fewer devices of a resource than before."""
+    before, after = divisions(change.before), divisions(change.after)
+    for policy, division in after.items():
+        had = before[policy].policy.offered if policy in before else None
+        has = division.policy.offered
+        if had is None or has is None:
+            continue
+        was = {each.name: each for each in had.resources}
+        fewer = [one.name for one in has.resources if one.name in was and not devices.is_as_wide(was[one.name], one)]
+        found = [
+            effect
+            for effect in change.difference.effects
+            if fewer and _policy(effect) == policy and _owner(effect) == policy and not effect.standing
+        ]
+        if found:
+            yield change.acceptable(
+                cause(found),
+                f"Policy '{policy}' may offer fewer {wording.listed(fewer)} on ",
+                _nodes(found),
+                " of ",
+                Place.CLUSTER,
+                ".",
+                notes=("Pods that ask for one may stay Pending; running containers keep theirs.",),
+                hint="Compare what the resource takes now with the devices of these nodes.",
+                policy=policy,
+            )
 
 
 @rule("match-changed", "risk")

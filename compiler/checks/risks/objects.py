@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from compiler import names, wording
+from compiler import names, recipes, repeats, wording
 from compiler.changes import difference
 from compiler.changes import objects as changed_objects
 from compiler.changes.acceptance import Acceptable, Place
@@ -14,7 +14,8 @@ from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.risks.change import SETTINGS, RevisionChange, divisions
 from compiler.diagnostics import Diagnostic, rule
-from compiler.planning import supported
+from compiler.fleet import expressions
+from compiler.planning import plan, supported
 from compiler.rendering import layout, network_policies, node_programs, privileges
 
 _POLICY = "device.openfuyao.com/policy"
@@ -53,10 +54,50 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
             )
 
 
+@rule("admission-withdrawn", "risk")
+def admission_withdrawn(change: RevisionChange) -> Iterator[Acceptable]:
+    """The API server adds to pods what it has added for a recipe, while the cluster keeps the recipe."""
+    if change.before is None or change.after is None:
+        return
+    for one in change.before.planned.recipes:
+        later = plan.of_recipe(change.after.planned, one.recipe)
+        if not (one.divisions and later.divisions):
+            continue
+        had, has = (_added(each.recipe, side.planned) for each, side in ((one, change.before), (later, change.after)))
+        lost = repeats.grouped((resource, given) for resource, given in sorted(had - has))
+        for resource, given in lost.items():
+            what = wording.listed([" ".join(filter(None, (one.field, one.what))) for one in given], most=_MOST)
+            yield change.acceptable(
+                change.span(None, ("spec", "admission"), ("spec", "kubernetesVersion")),
+                f"Recipe '{one.recipe.name}' no longer has the API server of ",
+                Place.CLUSTER,
+                f" add {what} to pods that ask for {resource}.",
+                notes=("Pods that run keep it; those that start from now on lack it.",),
+                hint="Undo it, unless pods bring it themselves.",
+            )
+
+
+def _added(recipe: recipes.Recipe, planned: plan.Plan) -> set[tuple[str, expressions.Set]]:
+    """Return what the API server adds to pods for a recipe, by the resource that they ask for."""
+    if not supported.can_mutate(planned.cluster.spec):
+        return set()
+    return {
+        (resource, given)
+        for stated in recipe.admission
+        for mutation in stated["mutations"]
+        for given in expressions.read(mutation["applyConfiguration"])
+        if isinstance(given, expressions.Set)
+        for resource in stated["resources"]
+    }
+
+
 def _freed(item: difference.PrivilegeChange) -> Iterator[privileges.Privilege]:
     """Yield what confined an object that stays; of a guard that goes, `guard-off` tells."""
     if item.pair.before is not None and item.pair.after is not None:
-        yield from (each for each in item.lost if each.sort == "confinement")
+        tighter = {each.text.removesuffix(privileges.ALL) for each in item.gained if each.sort == "confinement"}
+        lost = (each for each in item.lost if each.sort == "confinement")
+        # Who drops all capabilities drops each.
+        yield from (each for each in lost if not each.text.startswith(tuple(tighter)))
 
 
 def _reachable(change: RevisionChange, pair: changed_objects.Pair) -> str:

@@ -101,6 +101,14 @@ def test_without_such_a_program_there_is_no_such_right(program: dict[str, Any], 
     assert (selector(objects), deleting(objects), GUARD & objects.keys()) == ("", set(), set())
 
 
+def test_a_removed_driver_takes_the_pods_that_came_after_it_away_although_their_program_goes() -> None:
+    objects = compiled(AFTER, driver={"state": "Absent"})
+
+    assert selector(objects) == "device.openfuyao.com/after=net-driver"
+    assert deleting(objects) != set()
+    assert objects.keys() >= GUARD
+
+
 def test_one_wave_with_the_program_gives_the_installers_of_all_pools_the_right() -> None:
     waves = [{"name": "canary", "percent": 5, "values": {"control": True}}]
 

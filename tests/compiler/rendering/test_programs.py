@@ -183,7 +183,7 @@ def test_the_api_server_changes_pods_from_1_36_on_and_none_of_ours() -> None:
         assert (path in older) == (version is None)
 
 
-def test_nfd_may_give_nodes_resources_where_a_recipe_has_some() -> None:
+def test_nfd_gives_nodes_resources_and_may_take_them_away_when_no_recipe_has_any() -> None:
     match = {**MATCH, "extended": {"example.com/memory": "@cpu.security.vendor"}}
 
     found, without = made(match=match), made()
@@ -192,7 +192,7 @@ def test_nfd_may_give_nodes_resources_where_a_recipe_has_some() -> None:
     assert rule["extendedResources"] == {"example.com/memory": "@cpu.security.vendor"}
     status = {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]}
     assert status in found["nfd/clusterrole-kae-nfd-master.yaml"]["rules"]
-    assert status not in without["nfd/clusterrole-kae-nfd-master.yaml"]["rules"]
+    assert status in without["nfd/clusterrole-kae-nfd-master.yaml"]["rules"]
 
 
 def test_all_parts_of_a_match_hold_and_of_the_alternatives_one() -> None:
