@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from compiler import cli, diagnostics, errors, names, pipeline, schema, wording
 from compiler.cli import findings
 from compiler.commands import diff
-from compiler.fleet import definitions, selectors
+from compiler.fleet import assignment, definitions, selectors
 from compiler.formats import decode, documents, edits
 from compiler.planning import plan, pools
 from compiler.project import atomic, comparison, document_files, git, load, package_data, project_file
@@ -129,11 +129,17 @@ def _judged(
     return next(iter(found.policies), None), found.findings
 
 
+def content_at_head(name: str) -> bytes | None:
+    """Return the content of a file in the last commit; None without it. Raises WorldError."""
+    git.answer("rev-parse", "--git-dir")
+    with git.Objects() as objects:
+        return objects.content(f"HEAD:./{name}")
+
+
 def at_head(target: Chosen) -> Any:
     """Return the data of the policy in the last commit, in the same file; None without it. Raises WorldError."""
     name = target.source.name
-    with git.Objects() as objects:
-        content = objects.content(f"HEAD:./{name}")
+    content = content_at_head(name)
     read = decode.decode(name, content)[0] if content is not None else []
     own = (each.data for each in read if value(each, "metadata", "name") == target.policy.name)
     return next(own, None)
@@ -300,6 +306,19 @@ def placed(arguments: argparse.Namespace, policy: definitions.Policy) -> list[Pl
     return [each for answer in result.answers for each in answer]
 
 
+def _found(target: Chosen, edited: Mapping[str, bytes | None]) -> diagnostics.Findings:
+    """Return the findings of a compile of the policy's clusters, with these files as they will be."""
+    project = load.project(target.settings, edited=edited)
+    own = [one for one in project.fleet.clusters if assignment.in_cluster([target.policy], one.name)]
+    return planned.of_project(project, own, lambda _view, _found: None).findings
+
+
+def _brought(target: Chosen, edited: Mapping[str, bytes | None]) -> diagnostics.Findings:
+    """Return the findings of a compile that the edit brings."""
+    known = {(item.code, item.message) for item in _found(target, {})}
+    return tuple(item for item in _found(target, edited) if (item.code, item.message) not in known)
+
+
 def finish(
     arguments: argparse.Namespace,
     target: Chosen,
@@ -318,7 +337,8 @@ def finish(
     found = comparison.of_edit(target.settings, edited)
     accepted, risks = diff.judged(arguments, found)
     faults = [item for fault in found.faults if fault.side == "to" for item in fault.findings]
-    every = diagnostics.merged([*target.findings, *risks, *faults])
+    brought = () if faults else _brought(target, edited)
+    every = diagnostics.merged([*target.findings, *risks, *faults, *brought])
     is_wrong = bool(faults) or findings.concluded(arguments, every)
     is_written = not is_wrong and not arguments.check
     if is_written:

@@ -1,12 +1,14 @@
 """`kae retire`: the end of a policy by two commits: the first removes its driver, the second deletes it."""
 
 import argparse
+from collections.abc import Sequence
 
 from compiler import errors, wording
 from compiler.commands import policy_edit
 from compiler.fleet import definitions
 from compiler.formats import edits
 from compiler.planning import loaded
+from compiler.rendering import node_programs
 
 _STATE = ("spec", "driver", "state")
 
@@ -24,11 +26,15 @@ def run(arguments: argparse.Namespace) -> int:
         return policy_edit.finish(arguments, target, source, said, then, step="absent")
     if policy.installed is not None:
         _require_committed(target)
-    number = _require_gone(arguments, policy)
+    placed = policy_edit.placed(arguments, policy)
+    if policy.installed is not None:
+        _require_applied(target, placed)
+    told = _require_gone(policy, placed)
     line = target.line(target.source, "metadata", "name")
     left = edits.without(target.source, target.at)
+    _require_kept(target, is_whole=left is None)
     which = "the policy and its file are" if left is None else "the policy is"
-    said = f"{line}: {policy.name}: {which} deleted; no label shows its driver on its {number}"
+    said = f"{line}: {policy.name}: {which} deleted; {told}"
     then = "`kae compile`, which asks to accept what goes, and a commit."
     return policy_edit.finish(arguments, target, left, said, then, step="deleted")
 
@@ -53,19 +59,50 @@ def _require_committed(target: policy_edit.Chosen) -> None:
         raise errors.RefusedError(message, hint=hint)
 
 
-def _require_gone(arguments: argparse.Namespace, policy: definitions.Policy) -> str:
-    """Return the number of nodes. Raises RefusedError while labels show the driver on any of them."""
-    placed = policy_edit.placed(arguments, policy)
-    shown = [
-        f"{cluster.name}/{name} ({known.text})"
-        for cluster, decision, _ in placed
-        for own in loaded.apart([decision])
-        if (known := loaded.of(own)) is not None and known.state != "Foreign"
-        for name in own.names
-    ]
+def _require_kept(target: policy_edit.Chosen, *, is_whole: bool) -> None:
+    """Raise RefusedError where the last commit lacks what is to be deleted: nothing would bring it back."""
+    policy, source = target.policy, target.source
+    place = policy.source.span("metadata", "name")
+    if (head := policy_edit.at_head(target)) is None:
+        message = f"policy '{policy.name}' is in no commit: {place.file}:{place.line}."
+        raise errors.RefusedError(message, hint="Commit it first, or delete it yourself.")
+    content = policy_edit.content_at_head(source.name)
+    if head != policy.source.data or (is_whole and content != source.text.encode()):
+        message = f"{source.name} has edits that are in no commit."
+        raise errors.RefusedError(message, hint="Commit them first, or take them back: they would be lost.")
+
+
+def _require_applied(target: policy_edit.Chosen, placed: Sequence[policy_edit.Placed]) -> None:
+    """Raise RefusedError where the output of the last commit does not remove the driver: hosts go by that alone."""
+    policy = target.policy
+    folder = policy.recipe.folder or "driver"
+    pools = {
+        (cluster.name, node_programs.driver_name(policy, pool))
+        for cluster, _, division in placed
+        for pool in division.pools
+    }
+    for cluster, name in sorted(pools):
+        path = f"{target.settings.output}/{cluster}/{folder}/daemonset-{name}.yaml"
+        if b'"state": "Absent"' not in (policy_edit.content_at_head(path) or b""):
+            message = f"the output of the last commit does not remove the driver of policy '{policy.name}': {path}."
+            hint = "Run `kae compile`, commit, and wait until the hosts have applied it."
+            raise errors.RefusedError(message, hint=hint)
+
+
+def _require_gone(policy: definitions.Policy, placed: Sequence[policy_edit.Placed]) -> str:
+    """Return what the labels of nodes tell. Raises RefusedError while any shows the driver, or where none is known."""
+    every = [(cluster, own) for cluster, decision, _ in placed for own in loaded.apart([decision])]
+    known = [(f"{cluster.name}/{name}", loaded.of(own)) for cluster, own in every for name in own.names]
+    shown = [f"{name} ({found.text})" for name, found in known if found is not None and found.state != "Foreign"]
     if shown:
         are = wording.counted(len(shown), "node")
         message = f"labels show the driver of policy '{policy.name}' on {are}: {wording.listed(sorted(shown), 5)}."
         hint = "Wait until it is removed, and take the inventory again; `kae status` tells how far it is."
         raise errors.RefusedError(message, hint=hint)
-    return wording.counted(sum(len(decision.nodes) for _, decision, _ in placed), "node")
+    nodes = wording.counted(len(known), "node")
+    if policy.installed is None:
+        return f"it has {nodes}"
+    if not known:
+        message = f"the inventory has no node of policy '{policy.name}', so nothing tells that its driver is gone."
+        raise errors.RefusedError(message, hint="Restore the inventory; or delete the policy yourself.")
+    return f"no label shows its driver on its {nodes}, where labels tell: `kae status` asks the cluster"

@@ -23,7 +23,7 @@ from compiler.fleet import assignment, definitions, examples
 from compiler.formats import decode, documents
 from compiler.inventory import snapshot
 from compiler.output import cache, foreign, index_file
-from compiler.project import document_files, git, package_data, project_file
+from compiler.project import document_files, git, load, package_data, project_file
 from compiler.project import repository as repositories
 from compiler.read import fleet as reader
 from compiler.rendering import templates
@@ -42,7 +42,7 @@ def of_revisions(
     `settings` are those of the working tree, `chosen` the clusters to compare, all if it is empty; without `is_cached`
     nothing is read from .kae_cache/ or written to it. Raises WorldError.
     """
-    with _opened(revision, to, settings) as (before, after):
+    with _opened(revision, to, settings, chosen) as (before, after):
         return _between(before, after, chosen, is_cached=is_cached)
 
 
@@ -74,7 +74,7 @@ def sides_of(
 
     Nothing tells that a cluster does not differ. Raises WorldError.
     """
-    with _opened(revision, to, settings) as (before, after):
+    with _opened(revision, to, settings, chosen) as (before, after):
         for name in sorted({*before.clusters, *after.clusters}):
             if not chosen or name in chosen:
                 was, now = (side.made(side.clusters.get(name))[0] for side in (before, after))
@@ -82,11 +82,16 @@ def sides_of(
 
 
 @contextlib.contextmanager
-def _opened(revision: str, to: str | None, settings: Settings) -> Iterator[tuple["_Side", "_Side"]]:
+def _opened(
+    revision: str, to: str | None, settings: Settings, chosen: Sequence[str]
+) -> Iterator[tuple["_Side", "_Side"]]:
     judge = schema.Judge(package_data.schemas())
     with repositories.Repository() as repository:
         before = _of_revision(repository, revision, judge)
-        yield before, _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
+        after = _of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
+        if not (before.errors or after.errors):  # A document with mistakes may be that of the cluster.
+            load.require_clusters(chosen, {**before.clusters, **after.clusters}.values())
+        yield before, after
 
 
 _Made = tuple[sides.Planned | None, diagnostics.Findings]
@@ -149,7 +154,7 @@ def _of_working_tree(
     if other := edited.keys() - {each.name for each in inputs}:
         raise errors.RefusedError(f"'{min(other)}' has another name in the project.", hint="Remove the link to it.")
     sources = [
-        repositories.Source(each.name, functools.partial(_content, each, edited))
+        repositories.Source(each.name, functools.partial(document_files.read, each, edited))
         for each in inputs
         if edited.get(each.name, b"") is not None
     ]
@@ -157,11 +162,6 @@ def _of_working_tree(
     on_output = foreign.engine_files(output, frozenset(side.clusters), settings.extra)
     found = foreign_checks.engine_files(str(output), on_output)
     return msgspec.structs.replace(side, errors=_errors(settings, (*side.errors, *found)))
-
-
-def _content(item: document_files.Input, edited: Mapping[str, bytes | None]) -> bytes:
-    content = edited.get(item.name)
-    return document_files.read(item) if content is None else content
 
 
 def _of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> _Side:

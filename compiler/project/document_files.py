@@ -6,8 +6,9 @@ import operator
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from compiler import diagnostics, errors, names, wording
@@ -154,8 +155,11 @@ def require_folder(folder: str | Path) -> None:
         raise errors.WorldError(f"'{wording.file_name(str(folder))}' is not a folder.", "Name a folder that is there.")
 
 
-def read(found: Input) -> bytes:
-    """Return the content of a file. Raises WorldError."""
+def read(found: Input, edited: Mapping[str, bytes | None] = MappingProxyType({})) -> bytes:
+    """Return the content of a file; `edited` have another one than on the disk. Raises WorldError."""
+    content = edited.get(found.name)
+    if content is not None:
+        return content
     try:
         return found.path.read_bytes()
     except OSError as error:

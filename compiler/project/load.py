@@ -7,6 +7,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -75,15 +76,19 @@ def project(
     settings: Settings,
     files: tuple[Sequence[document_files.Input], Iterable[diagnostics.Diagnostic]] | None = None,
     accepted: Collection[str] = (),
+    edited: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> Project:
     """Return the project in the current folder, whose inventories are not read yet. Raises WorldError.
 
-    `files` are those of the project, and the findings on them, where they are known already.
+    `files` are those of the project, and the findings on them, where they are known already; `edited` policies have
+    another content than on the disk, None for one that goes.
     """
     items, on_files = files or document_files.of_project(settings)
+    items = [item for item in items if edited.get(item.name, b"") is not None]
     inventories = document_files.by_cluster(item for item in items if not settings.is_shared_file(item.name))
     judge = schema.Judge(package_data.schemas())
-    found, unread = _decoded((item for item in items if settings.is_shared_file(item.name)), accepted, settings)
+    shared_files = (item for item in items if settings.is_shared_file(item.name))
+    found, unread = _decoded(shared_files, accepted, settings, edited=edited)
     unread = (*on_files, *unread)
     every = frozenset((*(item.name for item in items), *(finding.span.file for finding in unread)))
     shared = pipeline.judged(found, judge, every, unread, settings)
@@ -108,9 +113,11 @@ def _decoded(
     accepted: Collection[str],
     settings: Settings,
     quick: decode.Quick | None = None,
+    edited: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> tuple[list[documents.Document], diagnostics.Findings]:
     """Return the documents of files, and their mistakes; an empty inventory is a removal of its cluster's nodes."""
-    found, mistakes = decode.every(((item.name, functools.partial(document_files.read, item)) for item in files), quick)
+    contents = ((item.name, functools.partial(document_files.read, item, edited)) for item in files)
+    found, mistakes = decode.every(contents, quick)
     unread = list[diagnostics.Diagnostic]()
     for finding in mistakes:
         if finding.code != "empty-file" or settings.is_shared_file(finding.span.file):

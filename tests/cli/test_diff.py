@@ -9,6 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from compiler import API_VERSION
 from compiler.fleet import examples
+from compiler.formats import canonical
 from tests import builders, in_process, project, revisions
 from tests.cli import diffs, fleet
 from tests.cli.answers import refused
@@ -290,7 +291,17 @@ def test_the_answer_is_the_same_with_a_cache_and_without_one(
 
 
 def test_one_cluster_alone_is_compared(rollout: Path) -> None:
+    (rollout / "policies/west.yaml").write_text(canonical.dump_yaml(builders.raw("KAECluster", "west", {})))
+    revisions.commit(rollout)
     diffs.change(rollout, "canary")
 
     assert diffs.data(rollout, "--cluster", "west")["effects"] == []
     assert diffs.data(rollout, "--cluster", "east")["effects"]
+
+
+@pytest.mark.parametrize("command", [("diff",), ("diff", "-o", "markdown"), ("simulate",)])
+def test_a_cluster_that_there_is_not_is_no_empty_difference(command: tuple[str, ...], rollout: Path) -> None:
+    answer = in_process.kae(rollout, *command, "--cluster", "eastt")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("kae: there is no cluster 'eastt'.\nhint: Did you mean 'east'?")

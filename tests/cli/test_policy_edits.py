@@ -88,7 +88,24 @@ def test_an_edit_adds_its_lines_and_says_what_diff_says(words: tuple[str, ...], 
     head, _, rest = answer.out.partition("\n\n")
     assert head.startswith(f"{TLS}:")
     assert rest.startswith(differs.out + "\nNext: `kae compile` and a commit; ")
-    assert answer.err == differs.err
+    # Behind the risks of the change it says what a compile will say.
+    assert answer.err.startswith(differs.err.rpartition("\n1 ")[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("lab", "--percent", "3", "--version", "2.4.0"), 1, "error[wave-bounds]"),
+        (("lab", "--node", "kp920-typo", "--version", "2.4.0"), 0, "warning[group-stranger]"),
+        (("lab", "-l", "zone=nowhere", "--version", "2.4.0"), 0, "warning[group-empty]"),
+    ],
+)
+def test_an_edit_says_what_a_compile_will_say_of_it(words: tuple[str, ...], code: int, said: str, folder: Path) -> None:
+    answer = in_process.kae(folder, "wave", "add", "tls", *words)
+
+    assert answer.code == code
+    assert said in answer.err
+    assert (changed(folder) != []) == (code == 0)
 
 
 def test_a_promotion_gives_the_policy_what_the_wave_has(folder: Path) -> None:
@@ -293,6 +310,8 @@ def test_a_policy_retires_by_two_commits(folder: Path) -> None:
     first = told(folder, "retire", "tls")
     early = refused(1, folder, "retire", "tls")
     revisions.commit(folder)
+    uncompiled = refused(1, folder, "retire", "tls")
+    compiled(folder)
     label = ('"openfuyao.com/kae.hpre.pf"', '"openfuyao.com/kae.driver-version": "2.2.0", "openfuyao.com/kae.hpre.pf"')
     diffs.edit(folder, label, file="inventory/east.json")
     labelled = refused(1, folder, "retire", "tls")
@@ -301,11 +320,45 @@ def test_a_policy_retires_by_two_commits(folder: Path) -> None:
 
     assert "`kae retire tls` again deletes the policy.\n" in first
     assert early.startswith("kae: `state: Absent` of policy 'tls' is in no commit yet: policies/tls.yaml:13.\nhint: ")
+    assert "the output of the last commit does not remove the driver of policy 'tls': output/east/driver/" in uncompiled
     assert "labels show the driver of policy 'tls' on " in labelled
     assert second.startswith(
-        f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes\n"
+        f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes, "
+        "where labels tell: `kae status` asks the cluster\n"
     )
     assert not (folder / TLS).exists()
+
+
+def compiled(folder: Path) -> None:
+    """Compile, whatever that takes away, and commit."""
+    removals = ("removes-drivers", "removes-device-plugins")
+    told(folder, "compile", *(word for code in removals for word in ("--accept", code)))
+    revisions.commit(folder)
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+def test_a_policy_that_no_commit_has_as_it_is_does_not_go(folder: Path, *, is_tracked: bool) -> None:
+    text = "apiVersion: device.openfuyao.com/v1alpha1\nkind: KAEPolicy\nmetadata:\n  name: nine\nspec:\n"
+    text += "  nodeSelector:\n    matchLabels:\n      pool: nine\n  driver:\n    enabled: false\n"
+    (folder / "policies/nine.yaml").write_text(text)
+    if is_tracked:
+        revisions.commit(folder)
+        (folder / "policies/nine.yaml").write_text(f"{text}# Mine.\n")
+
+    said = refused(1, folder, "retire", "nine")
+
+    assert ("has edits that are in no commit" if is_tracked else "is in no commit") in said
+    assert (folder / "policies/nine.yaml").exists()
+
+
+def test_a_policy_without_nodes_in_the_inventory_does_not_go(folder: Path) -> None:
+    told(folder, "retire", "tls")
+    compiled(folder)
+    (folder / "inventory/east.json").unlink()
+
+    said = refused(1, folder, "retire", "tls")
+
+    assert "the inventory has no node of policy 'tls', so nothing tells that its driver is gone." in said
 
 
 def test_the_other_documents_of_a_file_stay_when_a_policy_goes(folder: Path) -> None:
@@ -314,7 +367,7 @@ def test_the_other_documents_of_a_file_stay_when_a_policy_goes(folder: Path) -> 
     for number in range(3):
         order = [*texts[1 : number + 1], texts[0], *texts[number + 1 :]]
         (folder / TLS).write_text("---\n".join(order))
-        revisions.commit(folder)
+        compiled(folder)
 
         told(folder, "retire", "tls")
 
