@@ -9,8 +9,9 @@
 #   publish   joins the architectures of kae-compiler, writes dist/images.txt and dist/SHA256SUMS, and signs all of it
 #   verify    judges everything as a user would
 #
-# REGISTRY is registry and path of the images, and SITE the address of the site of docs/, where it has one: findings link to it. ARCHITECTURES are those of the release ("amd64 arm64"). cosign signs by the
-# identity of the workflow, which verify takes from COSIGN_IDENTITY. RUN_FLAGS are flags of `podman run`.
+# REGISTRY is registry and path of the images, and SITE the address of the site of docs/, where it has one: findings link
+# to it. ARCHITECTURES are those of the release ("amd64 arm64"). cosign signs by the identity of the workflow, which
+# verify takes from COSIGN_IDENTITY. RUN_FLAGS are flags of `podman run`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${REGISTRY:?Set it to the registry and the path of the images, such as ghcr.io/team/kae.}"
@@ -101,7 +102,8 @@ step_lists() {
 }
 
 # The main job, before anything is signed: the same bytes from the wheel and from the image.
-step_try() {
+# In a shell of its own, whose end is no end of the wheel's step.
+step_try() (
     local flags=() here
     here=$(podman info --format '{{.Host.Arch}}')
     eval "flags=(${RUN_FLAGS:-})"
@@ -120,7 +122,7 @@ step_try() {
     podman run --rm --user 0 --volume "$tried:/work" "${flags[@]}" "$REGISTRY/kae-compiler@$(digest "kae-compiler-$here")" \
         compile --check --quiet
     echo "Wheel and image of $version compile the example fleet to the same $(find "$tried/output" -type f | wc -l) files."
-}
+)
 
 # What was made of which commit, by whom, in SLSA's words: https://slsa.dev/spec/v1.0/provenance. No time, and no number
 # of a run, so that a release can be made again.

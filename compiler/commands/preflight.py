@@ -67,7 +67,7 @@ def _of_list(arguments: argparse.Namespace, wanted: Sequence[str]) -> int:
     findings.require_fine(arguments, found)
     every = [item for answered in run.answers for item in answered]
     served = {kernel for kernel, answers, _ in every if any(answer.is_served for _, answer in answers)}
-    rows = [row for kernel in wanted for one, _, own in every if one == kernel for row in own]
+    rows = kernels.settled([row for kernel in wanted for one, _, own in every if one == kernel for row in own])
     unserved = [kernel for kernel in wanted if kernel not in served]
     remarks = [f"No policy would serve a node with the kernel '{kernel}'." for kernel in unserved]
     for kernel in wanted:

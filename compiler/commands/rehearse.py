@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     render = templates.renderer(package_data.templates(), package_data.code())
     made = comparison.sides_of(arguments.revision, arguments.to, settings, arguments.cluster)
     scenes = [(name, *stage.both(was, now, render)) for name, was, now in made]
-    scenes = [scene for scene in scenes if scene[1] != scene[2]]
+    foretold = {each.cluster for each in found.clusters if outcome.foretold(each.pods)}
+    scenes = [scene for scene in scenes if scene[1] != scene[2] or scene[0] in foretold]
     outcomes: Sequence[outcome.Outcome] = ()
     if scenes:
         own = programs.running(paths) if is_own else contextlib.nullcontext()
@@ -67,14 +68,13 @@ def _played(
         theatre.require_empty([side for _, *both in scenes for side in both])
     foretold = {each.cluster: outcome.foretold(each.pods) for each in found.clusters}
     outcomes = []
-    with nodes.working():
-        for name, before, after in scenes:
-            try:
-                outcomes.append(theatre.played(name, before, after, foretold.get(name, {})))
-            finally:
-                theatre.clear()
+    with nodes.working(), contextlib.ExitStack() as last:
         if not is_own:
-            theatre.leave()
+            last.callback(theatre.leave)
+        for name, before, after in scenes:
+            with contextlib.ExitStack() as behind:
+                behind.callback(theatre.clear)
+                outcomes.append(theatre.played(name, before, after, foretold.get(name, {})))
     return outcomes
 
 
@@ -89,13 +89,14 @@ def _connected(arguments: argparse.Namespace, kubeconfig: Path | None) -> Iterat
 
 @contextlib.contextmanager
 def _ending() -> Iterator[None]:
-    """Have a request to end (SIGTERM) end what was started, too."""
+    """Have a request to end (SIGTERM), and the end of the terminal (SIGHUP), end what was started, too."""
 
     def end(number: int, _: FrameType | None) -> NoReturn:
         sys.exit(128 + number)
 
-    earlier = signal.signal(signal.SIGTERM, end)
+    earlier = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, earlier)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

@@ -245,14 +245,8 @@ def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
             *(_resources(division.policy, node, driven) if plugin.image else ()),
             # How many of them a vendor's program finds, it alone knows.
             *((name, None) for one in running for name in one.program.offers),
-            # NFD gives these to all nodes with the hardware, whatever runs on them.
-            *((name, int(amount) if amount.isdecimal() else None) for name, amount in _extended(division)),
         ),
     )
-
-
-def _extended(division: pools.Division) -> Iterable[tuple[str, str]]:
-    return sorted(division.policy.recipe.extended.items())
 
 
 def _why(assigned: assignment.Assigned, node: snapshot.Node) -> str:

@@ -75,16 +75,18 @@ class Nodes:
 
     def bring(self, wanted: Mapping[str, Machine]) -> None:
         """Make these the nodes: others go with their pods, as where a machine is taken away. Raises WorldError."""
-        for name in self._machines.keys() - wanted.keys():
+        gone = self._machines.keys() - wanted.keys()
+        for name in gone:
             self._api.do("DELETE", f"{_NODES}/{name}")
             self._api.do("DELETE", f"{_LEASES}/{name}")
-        gone = self._machines.keys() - wanted.keys()
+        kept = {name: machine for name, machine in self._machines.items() if name not in gone}
+        # The kubelets read it meanwhile; each is known before it is made, so that it goes whatever happens next.
+        self._machines = {**kept, **{name: machine for name, machine in wanted.items() if name not in kept}}
         for name, machine in wanted.items():
-            known = self._machines.get(name)
-            if known is None:
+            if name not in kept:
                 self._make(name, machine)
-            elif known != machine:
-                self._change(name, known, machine)
+            elif kept[name] != machine:
+                self._change(name, kept[name], machine)
         self._machines = dict(wanted)
         for pod in self._api.items(PODS) if gone else ():
             if pod["spec"].get("nodeName") in gone:

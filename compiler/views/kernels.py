@@ -9,7 +9,8 @@ from compiler import recipes, wording
 from compiler.planning import image_matrix, kernels, plan, preflight
 
 _HEADER = ("KERNEL", "CLUSTER", "POLICY", "POOL", "IMAGE", "")
-_STATES = {True: "to build", False: "a node has it with this kernel"}
+_BUILD, _THERE = "to build", "a node has it with this kernel"
+_FIXED = "fixed by its digest: `kae preflight --image` looks what it holds"
 
 
 Answered = tuple[recipes.Recipe, preflight.Answer]
@@ -64,8 +65,20 @@ def _rows(head: Row, answer: preflight.Answer, there: Collection[str]) -> Iterat
         elif not own:
             yield msgspec.structs.replace(pool, image=offer.image, note="for every kernel")
         for image in own if offer.state == "Present" else ():
-            is_missing = image not in there
-            yield msgspec.structs.replace(pool, image=image, note=_STATES[is_missing], is_missing=is_missing)
+            # Nobody can build an image to a digest that is given.
+            note = _THERE if image in there else _FIXED if "@" in image else _BUILD
+            yield msgspec.structs.replace(pool, image=image, note=note, is_missing=note == _BUILD)
+
+
+def settled(rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the rows of all clusters, of which one may have an image already that others lack."""
+    there = {(row.kernel, row.image) for row in rows if row.note == _THERE}
+    return [
+        msgspec.structs.replace(row, note="a node of another cluster has it with this kernel", is_missing=False)
+        if row.is_missing and (row.kernel, row.image) in there
+        else row
+        for row in rows
+    ]
 
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
@@ -77,15 +90,17 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def matrix(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the images to build, each once for a kernel, as a job's strategy.matrix of GitHub takes them."""
-    found: dict[tuple[str, str], set[str]] = {}
+    """Return the images to build, each once with all of its kernels, as a job's strategy.matrix of GitHub takes them."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
     for row in rows:
         if row.is_missing:
-            found.setdefault((row.kernel, row.image), set()).add(f"{row.cluster}/{row.policy}")
+            held, policies = found.setdefault(row.image, (set(), set()))
+            held.add(row.kernel)
+            policies.add(f"{row.cluster}/{row.policy}")
     return {
         "include": [
-            {"kernel": kernel, "image": image, "policies": sorted(policies)}
-            for (kernel, image), policies in sorted(found.items())
+            {"image": image, "kernels": " ".join(sorted(held)), "policies": sorted(policies)}
+            for image, (held, policies) in sorted(found.items())
         ]
     }
 

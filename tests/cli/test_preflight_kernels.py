@@ -67,9 +67,29 @@ def test_the_matrix_has_each_missing_image_once_with_all_that_take_it(folder: Pa
     matrix = answered(folder)["matrix"]
 
     assert [*matrix] == ["include"]
-    images = [(one["kernel"], one["image"].rpartition(":")[2], one["policies"]) for one in matrix["include"]]
-    assert (NEXT, f"2.2.0-{NEXT}", ["east/tls", "west/tls"]) in images
-    assert len({(kernel, image) for kernel, image, _ in images}) == len(images)
+    images = {one["image"].rpartition(":")[2]: (one["kernels"], one["policies"]) for one in matrix["include"]}
+    assert images[f"2.2.0-{NEXT}"] == (NEXT, ["east/tls", "west/tls"])
+    assert len(images) == len(matrix["include"])
+
+
+def test_an_image_that_another_cluster_runs_with_the_kernel_is_not_built_again(folder: Path) -> None:
+    said = answered(folder)
+    (west,) = [
+        row for row in said["images"] if row["cluster"] == "west" and (row["image"] or "").endswith(f"2.2.0-{NEW}")
+    ]
+
+    assert (west["missing"], west["reason"]) == (False, "a node of another cluster has it with this kernel")
+    assert not any(one["image"].endswith(f"2.2.0-{NEW}") for one in said["matrix"]["include"])
+
+
+def test_a_digest_is_not_built(folder: Path) -> None:
+    digest = f"sha256:{'1' * 64}"
+    own = folder / "policies/tls.json"
+    own.write_text(own.read_text().replace("2.2.0-${KERNEL_FULL_VERSION}", digest))
+    said = answered(folder, "--cluster", "west")
+
+    assert [row["missing"] for row in said["images"] if digest in (row["image"] or "")] != []
+    assert not any(digest in one["image"] for one in said["matrix"]["include"])
 
 
 def test_a_kernel_that_no_policy_serves_is_told_and_fails(folder: Path) -> None:

@@ -416,3 +416,17 @@ def test_a_resource_that_may_have_fewer_devices_is_told(tmp_path: Path, to: str,
 
     said = "Policy 'lab' may offer fewer example.com/net on 4 nodes (n-1, n-2, n-3 and n-4) of cluster 'east'."
     assert (said in answer.err) == is_told, answer
+
+
+@pytest.mark.parametrize(("to", "is_told"), [("1", True), ("", True), ("128", False)])
+def test_a_resource_that_nfd_no_longer_gives_is_told(tmp_path: Path, to: str, *, is_told: bool) -> None:
+    match = 'match: {pci: [{kind: card, vendor: "abcd", devices: ["0001"]}], extended: {example.com/mem: "64"}}'
+    own = PLUGIN.replace("match: {all: {}}", match)
+    folder = project.write(tmp_path, {**files(), "recipes/net/recipe.yaml": own})
+    edit = ('"64"', f'"{to}"') if to else (', extended: {example.com/mem: "64"}', "")
+    changed(folder, ("recipes/net/recipe.yaml", *edit))
+
+    answer = in_process.kae(folder, "diff")
+
+    said = "NFD of cluster 'east' no longer gives as many example.com/mem to nodes with the hardware of recipe 'net'."
+    assert (said in answer.err) == is_told, answer

@@ -13,7 +13,7 @@ from compiler.changes.effects import DISTURBING, Effect, Placement, Work
 from compiler.checks.output import causes
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Span, rule
-from compiler.planning import images
+from compiler.planning import images, plan
 from runtime import driver_work
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -302,6 +302,34 @@ def resource_withdrawn(change: RevisionChange) -> Iterator[Acceptable]:
             policy=policy,
         )
     yield from _narrowed(change)
+    yield from _uncounted(change)
+
+
+def _uncounted(change: RevisionChange) -> Iterator[Acceptable]:
+    """Yield the resources that NFD gives nodes with the hardware of a recipe no more, or fewer of them."""
+    for one in change.before.planned.recipes if change.before else ():
+        later = plan.of_recipe(change.after.planned, one.recipe) if change.after else None
+        if later is None or not (one.divisions and later.divisions):
+            continue
+        has = later.recipe.extended
+        lost = [name for name, amount in one.recipe.extended.items() if _is_less(has.get(name), amount)]
+        if lost:
+            yield change.acceptable(
+                change.span(None, ("spec", "match")),
+                "NFD of ",
+                Place.CLUSTER,
+                f" no longer gives as many {wording.listed(sorted(lost))} to nodes with the hardware of recipe "
+                f"'{one.recipe.name}'.",
+                notes=(_pending(lost),),
+                hint="Undo it, unless no pod asks for them any more.",
+            )
+
+
+def _is_less(amount: str | None, before: str) -> bool:
+    """Return whether an amount is not surely as much: none, another attribute, or a smaller number."""
+    if amount is None or not (amount.isdecimal() and before.isdecimal()):
+        return amount != before
+    return int(amount) < int(before)
 
 
 def _narrowed(change: RevisionChange) -> Iterator[Acceptable]:
