@@ -599,7 +599,7 @@ def main() -> None:
     told("1,000 clusters", ("measure", *HEAD), thousand)
     sizes = [row(f"{clusters:,}", day(replace(settings, clusters=clusters))) for clusters in SIZES]
     told("All measures", ("clusters", *HEAD), sizes)
-    default = Settings()
+    default = Settings(paths=False)
     without = [
         row(f"without: {name}", day(replace(settings, **{field: getattr(default, field) for field in measure})))
         for name, measure in {**STEPS, "manifest-generate-paths": {"paths": True}}.items()

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     change = f"is {old} already" if old == arguments.version else f"{shown or 'unset'} -> {arguments.version}"
     body = f"{source.name}:{line}: {arguments.policy} {title}: version {change}\n"
     findings.show(arguments, diagnostics.merged(on_documents), body, policy=arguments.policy, **result)
-    return cli.DIFFERS if arguments.check and old != arguments.version else cli.FINE
+    return cli.DIFFERS if arguments.check and shown != arguments.version else cli.FINE
 
 
 def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[str, documents.Path]:

@@ -50,7 +50,7 @@ def _without_frozen(policy: definitions.Policy, data: Any) -> Any:
     data = json.loads(json.dumps(data))
     inside = data
     for step in (*policy.written.rollout, "rollout"):
-        inside = inside.get(step, {})
+        inside = inside.get(step) or {}
     inside.pop("frozen", None)
     return data
 

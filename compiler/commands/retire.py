@@ -51,8 +51,8 @@ def _require_absent_everywhere(policy: definitions.Policy) -> None:
 
 def _require_committed(target: policy_edit.Chosen) -> None:
     """Raise RefusedError unless the last commit has the first step. Raises WorldError without git."""
-    policy, spec = target.policy, (policy_edit.at_head(target) or {}).get("spec", {})
-    if spec.get("driver", {}).get("state") != "Absent":
+    policy, spec = target.policy, (policy_edit.at_head(target) or {}).get("spec") or {}
+    if (spec.get("driver") or {}).get("state") != "Absent":
         place = policy.source.span(*_STATE)
         message = f"`state: Absent` of policy '{policy.name}' is in no commit yet: {place.file}:{place.line}."
         hint = "Compile and commit it; the hosts have to get it before the policy goes."

@@ -106,8 +106,9 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, order=True):
         given = self.text.removeprefix("pods: admission ")
         if given != self.text and given.startswith(("env ", "hostPath ")):
             yield f"pods: {given.replace('hostPath ', 'mount ')}"
-        if self.text.startswith("pods: preload "):
-            yield "pods: env LD_PRELOAD"
+        library = self.text.removeprefix("pods: preload ")
+        if library != self.text:
+            yield f"pods: env LD_PRELOAD={library}"
 
 
 def _covers(refusal: str, text: str) -> bool:

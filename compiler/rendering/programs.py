@@ -8,7 +8,7 @@ import msgspec
 from compiler import names, recipes
 from compiler.fleet import definitions, pods
 from compiler.formats import references
-from compiler.planning import images, kernels, plan, pools
+from compiler.planning import images, kernels, plan, pools, supported
 from compiler.rendering import ir, node_programs, privileges
 
 Data = Mapping[str, Any]
@@ -126,7 +126,8 @@ def of_recipe(one: plan.RecipePlan) -> Iterator[tuple[str, str]]:
     installed = (division.policy for division in one.divisions if division.policy.installed is not None)
     policies = dict.fromkeys(policy.name for policy in installed)
     yield from (("ServiceAccount", f"{one.recipe.app('driver')}-{policy}") for policy in policies)
-    yield from (("MutatingAdmissionPolicy", admission(one.recipe, stated)) for stated in one.recipe.admission)
+    added = one.recipe.admission if supported.can_mutate(one.cluster.spec) else ()
+    yield from (("MutatingAdmissionPolicy", admission(one.recipe, stated)) for stated in added)
 
 
 def admission(recipe: recipes.Recipe, stated: Data) -> str:

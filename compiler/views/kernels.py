@@ -90,7 +90,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def matrix(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the images to build, each once with all of its kernels, as a job's strategy.matrix of GitHub takes them."""
+    """Return the images to build, each once with its kernels, as a job's strategy.matrix of GitHub takes them."""
     found: dict[str, tuple[set[str], set[str]]] = {}
     for row in rows:
         if row.is_missing:

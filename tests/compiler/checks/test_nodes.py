@@ -340,7 +340,7 @@ def test_two_recipes_make_no_object_of_one_name(
 ) -> None:
     found = [
         each.message
-        for each in builders.view([first, second], (), builders.cluster())[1]
+        for each in builders.view([first, second], (), builders.cluster(kubernetesVersion="1.36"))[1]
         if each.code == "duplicate-object"
     ]
 

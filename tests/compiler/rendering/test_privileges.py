@@ -348,6 +348,7 @@ def test_a_path_is_refused_through_a_link_that_usual_systems_have(path: str, ref
         ("pods: admission env A", "pods: env LD_PRELOAD", False),
         ("pods: admission hostPath /run", "pods: mount /run/x", True),
         ("pods: preload /opt/l.so", "pods: env LD_PRELOAD", True),
+        ("pods: preload /opt/l.so", "pods: env LD_PRELOAD=*", True),
     ],
 )
 def test_a_refusal_meets_what_gives_the_same_by_another_way(text: str, refusal: str, *, is_refused: bool) -> None:
