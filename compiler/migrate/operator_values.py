@@ -120,6 +120,10 @@ def translated(read: Sequence[documents.Document], names: Names, judge: schema.J
     source = translation.of(read)
     if isinstance(source, diagnostics.Diagnostic):
         return (), [source]
+    known = {*_BY_NAME, *_BY_SECTION, *(path[0] for path in OPTIONS)}
+    keys = [key for key in source.options if key in known or _meant((key,))]
+    if source.options and not source.identity and not keys:
+        return (), [translation.refused(source.document, source.root, "It has no value of the KAE Operator's chart.")]
     policy, cluster = made = [Draft(kind, source.document) for kind in get_args(Kind)]
     _put_names(source, names, policy, cluster)
     # The operator's registry holds other images than those of the same names here. What the source states replaces it.

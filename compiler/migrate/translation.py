@@ -296,7 +296,7 @@ def of(read: Sequence[documents.Document]) -> Source | diagnostics.Diagnostic:
         wanted = [document for document in read if _kind(document.data) in GROUPS.keys() - {"KAEPolicy"}]
         others = tuple(document for document in read if document not in wanted)
         if len(wanted) != 1:
-            return _refused(read[1], (), "The file holds more than one document.")
+            return refused(read[1], (), "The file holds more than one document.")
         read = wanted
     document = read[0]
     data: Any = document.data
@@ -304,10 +304,10 @@ def of(read: Sequence[documents.Document]) -> Source | diagnostics.Diagnostic:
     if isinstance(data, dict) and str(data.get("kind", "")).endswith("List"):
         items = data.get("items")
         if not isinstance(items, list) or len(items) != 1:
-            return _refused(document, ("items",), "The list does not hold exactly one object.")
+            return refused(document, ("items",), "The list does not hold exactly one object.")
         data, root = items[0], ("items", 0)
     if not isinstance(data, dict):
-        return _refused(document, root, f"Expected a mapping, found {phrases.value(data)}.")
+        return refused(document, root, f"Expected a mapping, found {phrases.value(data)}.")
     is_object = ("kind" in data or "apiVersion" in data) and (data.get("kind"), _group(data)) != _SRO_VALUES
     if is_object:
         return _live(document, root, data, others)
@@ -331,7 +331,7 @@ def _live(
     kind = _kind(data)
     if kind is None:
         found, version = (wording.quoted(data.get(name)) for name in ("kind", "apiVersion"))
-        return _refused(document, (*root, "kind"), f"This is a {found} of {version}, which is not imported.")
+        return refused(document, (*root, "kind"), f"This is a {found} of {version}, which is not imported.")
     for part in ("metadata", "spec"):
         if not isinstance(data.get(part, {}), dict):
             return mistyped(document, (*root, part), "a mapping", data[part])
@@ -346,7 +346,8 @@ def _live(
     )
 
 
-def _refused(document: documents.Document, at: documents.Path, message: str) -> diagnostics.Diagnostic:
+def refused(document: documents.Document, at: documents.Path, message: str) -> diagnostics.Diagnostic:
+    """Return the error on what is no source of an import."""
     return diagnostics.Diagnostic(
         code="import-source",
         span=document.span(*at),

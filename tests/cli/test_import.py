@@ -54,6 +54,7 @@ def test_what_has_no_meaning_is_said_with_its_place_and_fails_nothing(tmp_path: 
         ("driver: {}\ndriver: {}\n", "values.yaml"),
         (VALUES.replace("v2.1", "2.1"), "values.yaml:5:12: error[wrong-type]"),
         (VALUES.replace("v2.1", "2.1"), 'Put it in quotes: "2.1".'),
+        ("foo: bar\n", "values.yaml:1:1: error[import-source]: It has no value of the KAE Operator's chart."),
         ("apiVersion: v1\nkind: Node\n", "values.yaml:2:7: error[import-source]: This is a 'Node' of 'v1'"),
     ],
 )

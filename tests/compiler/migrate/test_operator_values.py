@@ -188,7 +188,7 @@ def test_a_near_miss_of_an_option_is_told_what_was_probably_meant(text: str, hin
         ("hooks: {}", "hook of Helm"),
         ("node-feature-discovery: {master: {}}", "rather than by its chart"),
         ("operator: {resources: {}}", "no controller"),
-        ("global: {}", "nothing that it could mean"),
+        ("operator: {}\nglobal: {}", "nothing that it could mean"),
     ],
 )
 def test_what_no_table_lists_is_not_carried_over_and_the_reason_fits(text: str, why: str) -> None:
