@@ -244,7 +244,7 @@ schemas: codes ## Write schemas/ anew from the models
 
 .PHONY: docs
 docs: codes ## Write the generated parts of docs/ anew
-	$(BIN)/python -m docs.reference
+	$(BIN)/python -m docs
 
 .PHONY: check
 check: $(CODE) ## Check that output/, schemas/, compiler/codes.py and the generated docs are what the code produces
@@ -252,7 +252,7 @@ check: $(CODE) ## Check that output/, schemas/, compiler/codes.py and the genera
 	@rm -rf .venv/schemas && mkdir .venv/schemas
 	$(call schemas,.venv/schemas)
 	diff -r schemas .venv/schemas
-	$(BIN)/python -m docs.reference --check
+	$(BIN)/python -m docs --check
 	$(BIN)/kae compile --check
 
 .PHONY: site

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,21 +21,10 @@ from watcher.git import credentials, repository
 
 SIZES = tuple(int(word) for word in os.environ.get("SIZES", "10,100,1000").split(","))
 NODES = int(os.environ.get("NODES", "1000"))
-PUSHERS = (1, 2, 4, 8)
-"""So many processes push to one branch at a time."""
-RACE_S = 20.0
 BRANCHES, HISTORY = 5, 60
 """Branches of watchers, and the commits of each, of which a fetch is measured."""
 
 _HERE = Path(__file__).resolve().parents[1]
-_PUSHER = """\
-for attempt in $(seq 1000); do
-    git fetch -q origin main && git reset -q --hard FETCH_HEAD
-    echo "$RANDOM$RANDOM" > "file-$1" && git add "file-$1" && git commit -q -m "$1"
-    git push -q origin HEAD:refs/heads/main 2>/dev/null && echo pushed || echo lost
-    [ ! -e "$2" ] || exit 0
-done
-"""
 
 
 class Sized(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,25 +58,12 @@ class Sized(msgspec.Struct, frozen=True, kw_only=True):
     """Naming the files that differ between two commits."""
 
 
-class Race(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of pushes by several processes at a time."""
-
-    pushers: int
-    pushes_s: float
-    """Pushes that succeed, a second."""
-    tries: float
-    """Tries for each."""
-
-
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """All measured parts."""
 
     nodes: int
     """Of a cluster."""
     sized: tuple[Sized, ...]
-    races: tuple[Race, ...]
-    alone_s: float
-    """One turn of a process that pushes alone, by the clock."""
     watcher_s: float
     """A watcher's commit: look, fetch, messages of the last day, commit, push."""
     look_s: float
@@ -194,34 +169,6 @@ def _committed(work: Path, message: str) -> None:
     git(work, "commit", "-q", "-m", message)
 
 
-def race(top: Path, pushers: int) -> tuple[Race, float]:
-    """Have so many processes fetch, commit and push to one branch, again at once where they lose; return a turn too."""
-    bare, stop = top / "race.git", top / "stop"
-    git(top, "init", "-q", "--bare", "--initial-branch=main", str(bare))
-    _begin(bare)
-    running = []
-    for number in range(pushers):
-        own = top / f"pusher-{number}"
-        git(top, "clone", "-q", f"file://{bare}", str(own))
-        _settled(own)
-        command = ("bash", "-c", _PUSHER, "pusher", str(number), str(stop))
-        running.append(subprocess.Popen(command, cwd=own, stdout=subprocess.PIPE, encoding="utf-8"))
-    began = time.monotonic()
-    time.sleep(RACE_S)
-    stop.touch()
-    told = [process.communicate()[0].split() for process in running]
-    took = time.monotonic() - began
-    pushed, tries = sum(words.count("pushed") for words in told), sum(map(len, told))
-    return Race(pushers=pushers, pushes_s=round(pushed / took, 2), tries=round(tries / pushed, 2)), took / tries
-
-
-def _begin(bare: Path) -> None:
-    """Make the first commit of a repository."""
-    tree = git(bare, "hash-object", "-t", "tree", "-w", "/dev/null")
-    commit = git(bare, "-c", "user.name=x", "-c", "user.email=x@x", "commit-tree", tree, "-m", "Begin")
-    git(bare, "update-ref", "refs/heads/main", commit)
-
-
 def watched(top: Path, branches: int) -> tuple[float, float]:
     """Return the seconds of a watcher's commit and of a look, in a repository of so many branches."""
     watchers.WATCHERS = branches
@@ -307,13 +254,6 @@ def measured(sizes: Sequence[int]) -> Parts:
                 taken = '"$@" < inventory/cluster-000.json'
                 kae = (*processes.KAE, "inventory", "--cluster", "cluster-000")
                 inventory_s = cpu(work, "sh", "-c", taken, "sh", *kae, runs=5)
-    races, turns = [], []
-    for pushers in PUSHERS:
-        with tempfile.TemporaryDirectory() as name:
-            outcome, turn_s = race(Path(name), pushers)
-        races.append(outcome)
-        turns.append(turn_s)
-        print(outcome, file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as name:
         watcher_s, look_s = watched(Path(name), sizes[-1])
     with tempfile.TemporaryDirectory() as name:
@@ -321,8 +261,6 @@ def measured(sizes: Sequence[int]) -> Parts:
     return Parts(
         nodes=NODES,
         sized=tuple(found),
-        races=tuple(races),
-        alone_s=round(turns[0], 3),
         watcher_s=watcher_s,
         look_s=look_s,
         inventory_s=inventory_s,

@@ -1,14 +1,7 @@
-"""Write the generated pages of docs/ from the code.
-
-`python -m docs.reference` writes docs/policy-reference.md and docs/recipe-reference.md from the models,
-docs/findings.md and compiler/project/examples.json from the table of codes and the texts in tests/failures/,
-docs/catalogue.md from the shipped recipes, docs/commands.md from the parsers of the arguments, docs/support.md from the
-versions that tests pin, and docs/tour.md from the record of a test.
-"""
+"""The texts of the references of policies and recipes, from the models, and of the findings, from tests/failures/."""
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +13,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import catalogue, commands, messages, metrics, security_claims, support, tour
+from docs import catalogue
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -312,30 +305,3 @@ def _form_texts(value: Any) -> Iterator[str]:
 def _default(field: Schema) -> str:
     default = field.get("default")
     return "" if default is None else f"`{json.dumps(default, ensure_ascii=False)}`"
-
-
-def main() -> None:
-    """Write the pages, and the examples of `kae rule`; with --check only compare them."""
-    pages = {
-        REFERENCE: policy_reference,
-        RECIPES: recipe_reference,
-        FINDINGS: findings,
-        EXAMPLES: examples,
-        commands.PAGE: commands.text,
-        tour.PAGE: tour.text,
-        catalogue.PAGE: catalogue.text,
-        messages.PAGE: messages.text,
-        metrics.PAGE: metrics.text,
-        security_claims.PAGE: security_claims.text,
-        support.PAGE: support.text,
-    }
-    for path, made in pages.items():
-        text = made()
-        if sys.argv[1:] != ["--check"]:
-            path.write_text(text, encoding="utf-8", newline="\n")
-        elif path.read_text(encoding="utf-8") != text:
-            raise SystemExit(f"{path.relative_to(HERE.parent)} is not what the code says; run `make docs`.")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,7 @@
 import argparse
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +19,6 @@ from compiler.settings import Settings
 from compiler.views.diff import data as diff_data
 from compiler.views.diff import risk_groups
 from compiler.views.diff import text as diff_text
-
-BELOW = {"images": 2, "values": 1, "driver": 1}
-"""How deep the overrides of a DevicePolicy are below these fields; all others are one by one."""
 
 
 class Chosen(NamedTuple):
@@ -247,22 +244,11 @@ def overrides(policy: definitions.Policy, group: definitions.Declared | None) ->
     """Return what a mapping, a wave or a frozen group has instead; nothing for None."""
     if group is None:
         return {}
-    own = {"name", "nodes", "inventorySelector", "percent", "clusters", "regexp", "literal", "os", "kernels"}
-    stated = policy.source.value(group.path)
-    return dict(
-        leaf
-        for key, inner in stated.items()
-        if key not in own
-        for leaf in _leaves((key,), inner, BELOW.get(key, 0) if policy.written.names_images else 0)
-    )
-
-
-def _leaves(path: documents.Path, inner: Any, depth: int) -> Iterator[tuple[documents.Path, Any]]:
-    if not depth:
-        yield path, inner
-        return
-    for key, each in inner.items():
-        yield from _leaves((*path, key), each, depth - 1)
+    written, own = policy.written, group.overrides
+    paths: list[documents.Path] = [(*written.overrides[name], part) for name in own.images for part in own.images[name]]
+    paths += [(*written.below, field) for field in ("source", "state", "modules") if getattr(own, field) is not None]
+    paths += [("values", name) for name in own.values]
+    return {path: policy.source.value((*group.path, *path)) for path in paths}
 
 
 def nested(leaves: Leaves) -> dict[str, Any]:

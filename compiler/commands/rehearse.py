@@ -32,14 +32,13 @@ def run(arguments: argparse.Namespace) -> int:
     is_own = arguments.kubeconfig is None and arguments.context is None
     paths = programs.found(arguments.programs) if is_own else {}
     settings = project_file.of(arguments)
-    found = comparison.of_revisions(arguments.revision, arguments.to, settings, arguments.cluster)
+    found, made = comparison.with_sides(arguments.revision, arguments.to, settings, arguments.cluster)
     if found.faults:
         return _refused(arguments, found)
     render = templates.renderer(package_data.templates(), package_data.code())
-    made = comparison.sides_of(arguments.revision, arguments.to, settings, arguments.cluster)
+    foretold = {each.cluster: outcome.foretold(each.pods) for each in found.clusters}
     scenes = [(name, *stage.both(was, now, render)) for name, was, now in made]
-    foretold = {each.cluster for each in found.clusters if outcome.foretold(each.pods)}
-    scenes = [scene for scene in scenes if scene[1] != scene[2] or scene[0] in foretold]
+    scenes = [scene for scene in scenes if scene[1] != scene[2] or foretold.get(scene[0])]
     outcomes: Sequence[outcome.Outcome] = ()
     if scenes:
         own = programs.running(paths) if is_own else contextlib.nullcontext()

@@ -7,8 +7,8 @@ from compiler import errors, wording
 from compiler.commands import policy_edit
 from compiler.fleet import definitions
 from compiler.formats import edits
+from compiler.output import index_file
 from compiler.planning import loaded
-from compiler.rendering import node_programs
 
 _STATE = ("spec", "driver", "state")
 
@@ -75,15 +75,15 @@ def _require_kept(target: policy_edit.Chosen, *, is_whole: bool) -> None:
 def _require_applied(target: policy_edit.Chosen, placed: Sequence[policy_edit.Placed]) -> None:
     """Raise RefusedError where the output of the last commit does not remove the driver: hosts go by that alone."""
     policy = target.policy
-    folder = policy.recipe.folder or "driver"
-    pools = {
-        (cluster.name, node_programs.driver_name(policy, pool))
-        for cluster, _, division in placed
-        for pool in division.pools
-    }
-    for cluster, name in sorted(pools):
-        path = f"{target.settings.output}/{cluster}/{folder}/daemonset-{name}.yaml"
-        if b'"state": "Absent"' not in (policy_edit.content_at_head(path) or b""):
+    owner = index_file.Owner(policy.recipe.name, policy.name)
+    for cluster in sorted({cluster.name for cluster, _, _ in placed}):
+        folder = f"{target.settings.output}/{cluster}"
+        content = policy_edit.content_at_head(f"{folder}/{index_file.NAME}")
+        index = (content and index_file.parse(content)) or index_file.Index()
+        drivers = index.of_owner("driver", owner)
+        staying = [one.file for one in drivers if one.state != "Absent"]
+        if staying or not drivers:
+            path = f"{folder}/{(staying or [index_file.NAME])[0]}"
             message = f"the output of the last commit does not remove the driver of policy '{policy.name}': {path}."
             hint = "Run `kae compile`, commit, and wait until the hosts have applied it."
             raise errors.RefusedError(message, hint=hint)

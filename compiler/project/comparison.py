@@ -67,18 +67,22 @@ def _between(
     return found
 
 
-def sides_of(
+Made = tuple[str, sides.Planned | None, sides.Planned | None]
+"""A cluster as both sides make it, None where one does not have it."""
+
+
+def with_sides(
     revision: str, to: str | None, settings: Settings, chosen: Sequence[str] = ()
-) -> Iterator[tuple[str, sides.Planned | None, sides.Planned | None]]:
-    """Yield each cluster as both sides make it, None where one does not have it; `of_revisions` says of errors.
+) -> tuple[difference.Difference, Sequence[Made]]:
+    """Return the same difference, and all clusters as both sides make them; none where a side has faults.
 
     Nothing tells that a cluster does not differ. Raises WorldError.
     """
     with _opened(revision, to, settings, chosen) as (before, after):
-        for name in sorted({*before.clusters, *after.clusters}):
-            if not chosen or name in chosen:
-                was, now = (side.made(side.clusters.get(name))[0] for side in (before, after))
-                yield name, was, now
+        found = _between(before, after, chosen)
+        names = sorted({*before.clusters, *after.clusters}) if not found.faults else ()
+        every = ((name, [side.made(side.clusters.get(name))[0] for side in (before, after)]) for name in names)
+        return found, [(name, was, now) for name, (was, now) in every if not chosen or name in chosen]
 
 
 @contextlib.contextmanager

@@ -27,8 +27,6 @@ _TEN = Sized(
 PARTS = Parts(
     nodes=100,
     sized=(_TEN, replace(_TEN, clusters=20, files=1000, compile_s=2.0, check_s=2.0)),
-    races=(),
-    alone_s=0.2,
     watcher_s=0.1,
     look_s=0.01,
     inventory_s=0.2,

@@ -320,7 +320,7 @@ def test_a_policy_retires_by_two_commits(folder: Path) -> None:
 
     assert "`kae retire tls` again deletes the policy.\n" in first
     assert early.startswith("kae: `state: Absent` of policy 'tls' is in no commit yet: policies/tls.yaml:13.\nhint: ")
-    assert "the output of the last commit does not remove the driver of policy 'tls': output/east/driver/" in uncompiled
+    assert "the output of the last commit does not remove the driver of policy 'tls': output/east/" in uncompiled
     assert "labels show the driver of policy 'tls' on " in labelled
     assert second.startswith(
         f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes, "

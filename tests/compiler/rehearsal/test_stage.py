@@ -22,7 +22,7 @@ def sides(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[stage.Side, st
     """Return cluster east as the last commit and the working tree have it."""
     monkeypatch.chdir(folder)
     render = templates.renderer(package_data.templates(), package_data.code())
-    ((_, was, now),) = comparison.sides_of("HEAD", None, Settings(), ["east"])
+    _, ((_, was, now),) = comparison.with_sides("HEAD", None, Settings(), ["east"])
     return stage.both(was, now, render)
 
 

@@ -383,7 +383,16 @@ def _thaw(scene: Scene) -> Iterator[str]:
         scene.file.write_bytes(text.encode())
 
 
+def _compile(scene: Scene) -> None:
+    """Write the output, whatever that takes away."""
+    removals = ("removes-drivers", "removes-device-plugins", "removes-programs", "removes-guard", "drops-protection")
+    in_process.kae(scene.repository, "compile", *(word for code in removals for word in ("--accept", code)))
+
+
 def _retire(scene: Scene) -> Iterator[str]:
+    # Of a policy that is Absent already the first call is the second step.
+    _compile(scene)
+    revisions.commit(scene.repository)
     text, documents = scene.text, scene.documents()
     outcome, answer = _run(scene, "retire", scene.name)
     if outcome == "ok" and " deleted; " not in answer.out:
@@ -398,14 +407,7 @@ def _retire(scene: Scene) -> Iterator[str]:
         if again.code != 1 or "is in no commit yet" not in again.err:
             yield f"it goes on before a commit: {again}"
         head = revisions.git(scene.repository, "rev-parse", "HEAD").strip()
-        removals = (
-            "removes-drivers",
-            "removes-device-plugins",
-            "removes-programs",
-            "removes-guard",
-            "drops-protection",
-        )
-        in_process.kae(scene.repository, "compile", *(word for code in removals for word in ("--accept", code)))
+        _compile(scene)
         revisions.commit(scene.repository)
         yield from _deleted(scene, documents)
         revisions.git(scene.repository, "reset", "--hard", "--quiet", head)
