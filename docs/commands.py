@@ -13,19 +13,21 @@ _HEAD = """\
 # Commands
 
 Every command of `kae`, with its options. `make docs` generates this page from the parsers of the arguments; `kae help
-COMMAND` shows the same at a terminal. A command changes nothing in a cluster.
+COMMAND` shows the same at a terminal. No command changes a cluster but `kae rehearse`, which takes an empty one.
 
 """
 
 _EXITS = {
     "0": "fine, warnings included",
-    "1": "the documents are wrong; with `--strict`, any warning; `kae bump`: no such version, or not one edit; "
+    "1": "the documents are wrong; with `--strict`, any warning; an edit (`bump`, `wave`, `promote`, `freeze`, `thaw`, "
+    "`retire`) that is refused, or an unknown name in one; "
     "`kae diff --exit-code`: something differs; `kae inventory`: no list of nodes on standard input; `kae import`: an "
     "empty standard input",
     "2": "the command line is wrong",
-    "3": "an I/O error (file, disk, network), an unknown name (`kae bump`: 1), or a file that `kae init`, `kae import` "
+    "3": "an I/O error (file, disk, network), an unknown name (edits: 1), or a file that `kae init`, `kae import` "
     "or `kae support-bundle` would overwrite",
-    "4": "the documents are fine, but output/ (`--check`) or the cluster (`kae status`) differs",
+    "4": "the documents are fine, but output/ (`compile --check`), what a rehearsal saw (`kae rehearse`) or the "
+    "cluster (`kae status`) differs, or an edit would write (`--check`)",
     "130": "Ctrl-C",
     "141": "the program that reads standard output ended first, such as `head`",
 }
@@ -87,9 +89,15 @@ _FIELDS = {
     "`served`, `mapping`, `reason` and `pools` (`pool`, `image`, `source`, `state`). Only with DevicePolicies: "
     "`stacks`, for each recipe `recipe` and its `policies`, whose `pools` have `images` in the place of `image`. With "
     "`--image`: `image`, `driver`, `sources`, `kernels`; `uses` with `cluster`, `policy`, `pool`, `source`, and "
-    "`nodes` by kernel",
+    "`nodes` by kernel. With `--kernels`: `kernels`, `unserved`, `remarks`; `images` with `kernel`, `cluster`, "
+    "`recipe`, `policy`, `pool`, `image`, `missing`, `reason`; `matrix`: the missing ones as `include`, each with "
+    "`image`, `kernels`, `policies`",
+    "rehearse": "`from`, `to`, `equal`; `clusters` with `name`, `equal`, `nodes`, `pods` (`kind`, `namespace`, `name`, "
+    "`fate`, `equal`, and the nodes `foretold` and `rehearsed`; of a Deployment `all`), `refused`, `halted`, `leftOut`",
     "report": "the numbers, tables and problems of the page; with a revision, `change` as in `kae diff -o json`",
     "bump": "`file`, `line`, `path`, `old` (null if there was no version), `new`",
+    "wave add, promote, freeze, thaw, retire": "`policy`, `file`, `written`, `next`, and the answer of diff as `diff`; "
+    "of each its own: `wave`, `frozen` and `nodes`, `step` (absent or deleted)",
     "status": "`cluster`: [status](status.md#json)",
 }
 """The fields of each answer, which the code states as keys alone."""

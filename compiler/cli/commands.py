@@ -329,7 +329,9 @@ def _edits(command: cli.Parser) -> None:
     """Add the options of a command that edits a policy's file."""
     command.set_defaults(writes=True)
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
-    command.add_argument("--check", action="store_true", help="write nothing; say what the edit would do")
+    command.add_argument(
+        "--check", action="store_true", help="write nothing; say what the edit would do, and end with 4"
+    )
     options.accept(command, "let a risk pass, such as large-step:east/tls")
     options.answer(command)
     options.quiet(command)

@@ -315,8 +315,9 @@ def finish(
 ) -> int:
     """Say an edit, what `kae diff` would say of it, and what is next; write it, unless the call says --check.
 
-    Without `source` the file goes, as the policy is all that it holds. Nothing is written where the project would not
-    compile, or where a risk of the change is an error that the call does not accept: the exit code is 1 then.
+    Without `source` the file goes, as the policy is all that it holds. With --check the exit code is 4 for an edit
+    that would be written. Nothing is written where the project would not compile, or where a risk of the change is an
+    error that the call does not accept: the exit code is 1 then.
     """
     name = target.source.name
     edited = {name: None if source is None else source.text.encode()}
@@ -335,7 +336,7 @@ def finish(
     difference = diff_data.data(found, accepted) if arguments.shape in ("json", "yaml") else None
     findings.show(arguments, every, "".join(f"{line}\n" for line in lines), **answer, diff=difference)
     findings.tell_unused(arguments.accept, diagnostics.RISKS, found.risks)
-    return cli.WRONG if is_wrong else cli.FINE
+    return cli.WRONG if is_wrong else cli.DIFFERS if arguments.check else cli.FINE
 
 
 def unchanged(arguments: argparse.Namespace, target: Chosen, said: str) -> int:
