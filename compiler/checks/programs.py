@@ -27,7 +27,7 @@ _EXAMPLE = {
     "namespace": "kae",
     "arch": "amd64",
 }
-_NAMES = ("name", "image")
+
 _WAIT = "wait-for-driver"
 _OURS = ("driver-run", "driver-options")
 """The container and the volumes that the compiler adds to a program that waits for the driver."""

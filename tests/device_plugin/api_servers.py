@@ -12,8 +12,6 @@ from urllib import parse
 
 from device_plugin.dra import api_server
 
-_GROUP = "/apis/resource.k8s.io/v1"
-
 
 class Server:
     """The objects, by name; `writes` lists each write as method and name. Failures are those that a test sets."""

@@ -42,8 +42,6 @@ FAILURES = {
 LEAST = 12
 """Letters that a sentence must have beside its gaps, to be one."""
 
-_ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
-
 
 def gapped(text: str) -> str:
     """A text with gaps for the fields of str.format as well."""

@@ -18,8 +18,6 @@ from compiler.fleet import expressions
 from compiler.planning import plan, supported
 from compiler.rendering import layout, network_policies, node_programs, privileges
 
-_POLICY = "device.openfuyao.com/policy"
-
 _MOST = 12
 """Privileges that a finding lists."""
 
