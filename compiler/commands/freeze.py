@@ -10,7 +10,7 @@ from compiler.commands import policy_edit
 from compiler.fleet import definitions, selectors
 from compiler.formats import edits
 from compiler.inventory import snapshot
-from compiler.planning import kernels, pools
+from compiler.planning import kernels, loaded, pools
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -21,7 +21,10 @@ def run(arguments: argparse.Namespace) -> int:
     given = policy_edit.version_of(arguments, policy)
     if not given:
         _require_committed(target)
-    nodes = [*_nodes(arguments, policy)]
+    placed = policy_edit.placed(arguments, policy)
+    nodes = [*_nodes(arguments, policy, placed)]
+    if not given:
+        _require_settled(policy, placed, nodes)
     leaves = _leaves(policy, nodes, given)
     made = {"name": name, **policy_edit.members(arguments), **policy_edit.nested(leaves)}
     path = (*policy.written.rollout, "rollout", "frozen")
@@ -58,11 +61,32 @@ def _without_frozen(policy: definitions.Policy, data: Any) -> Any:
 _Found = tuple[snapshot.ClusterName, pools.Division, snapshot.Node]
 
 
-def _nodes(arguments: argparse.Namespace, policy: definitions.Policy) -> Iterator[_Found]:
+def _require_settled(policy: definitions.Policy, placed: Iterable[policy_edit.Placed], nodes: Iterable[_Found]) -> None:
+    """Raise RefusedError where labels show that nodes have not got yet what the last commit orders."""
+    chosen = {(cluster, node.name) for cluster, _, node in nodes}
+    known = [
+        (f"{cluster.name}/{name}", found.sentence)
+        for cluster, decision, _ in placed
+        for own in loaded.apart([decision])
+        if (found := loaded.of(own)) is not None and found.differs
+        for name in own.names
+        if (cluster.name, name) in chosen
+    ]
+    if known:
+        first, sentence = known[0]
+        are = wording.counted(len(known), "node")
+        message = f"{are} of policy '{policy.name}' have not what the last commit orders: {first} {sentence}."
+        hint = "Name what all of them keep by --version; or revert the commit, and freeze then."
+        raise errors.RefusedError(message, hint=hint)
+
+
+def _nodes(
+    arguments: argparse.Namespace, policy: definitions.Policy, placed: Iterable[policy_edit.Placed]
+) -> Iterator[_Found]:
     """Yield the nodes of a policy that the call chooses. Raises RefusedError for one that it does not have."""
     every: list[_Found] = [
         (cluster.name, division, node)
-        for cluster, decision, division in policy_edit.placed(arguments, policy)
+        for cluster, decision, division in placed
         if names.globs_match(arguments.clusters or None, cluster.name)
         for node in decision.nodes
     ]

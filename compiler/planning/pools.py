@@ -234,7 +234,7 @@ def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: 
     parts: tuple[Part, ...] = ()
     if policy.has_pools:
         classes = tuple(_classes(policy, nodes))
-        groups = groups_of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
+        groups = groups_of(policy, cluster.name, nodes, lambda node: _is_meant(policy, classes, node))
         pairs = product(with_pools(groups), classes if policy.mappings else (None,))
         parts = tuple(part_of(policy, pair) for pair in pairs)
     driven = tuple(pool_of(assigned, installed, part, mirrors) for part in parts) if installed else ()
@@ -363,7 +363,12 @@ def _serving_terms(
 def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node: snapshot.Node) -> bool:
     """Return whether a driver is installed on the node, or may be: NFD has not labelled it yet."""
     opted_out = policy.installed is not None and node.label(policy.recipe.opt_out_driver) == "false"
-    if opted_out or not assignment.is_served(policy, node):
+    return not opted_out and _is_meant(policy, classes, node)
+
+
+def _is_meant(policy: definitions.Policy, classes: Sequence[KernelClass], node: snapshot.Node) -> bool:
+    """Return whether a driver would be installed on the node, unless a person has opted it out."""
+    if not assignment.is_served(policy, node):
         return False
     if taints.untolerated(policy.pods.tolerations, node.profile.taints):
         return False
@@ -429,7 +434,8 @@ def groups_of(
 ) -> tuple[Group, ...]:
     """Return the groups of a policy in a cluster, in the order in which they take nodes; none if none is declared.
 
-    `nodes` are those of the policy; `is_driven` returns whether a driver would be installed on one of them.
+    `nodes` are those of the policy; `is_driven` returns whether a driver would be installed on one of them. One that is
+    opted out keeps its place: the label stops a node in an emergency, and must not hand its driver to the next one.
     """
     groups: list[Group] = []
     taken: set[str] = set()

@@ -329,6 +329,20 @@ def test_a_policy_retires_by_two_commits(folder: Path) -> None:
     assert not (folder / TLS).exists()
 
 
+def test_a_node_that_has_not_got_its_driver_yet_is_not_frozen_at_it_as_if_it_had(folder: Path) -> None:
+    label = (
+        '"openfuyao.com/kae.hpre.pf"',
+        '"openfuyao.com/kae.driver-version": "2.1.0", "openfuyao.com/kae.hpre.pf"',
+    )
+    diffs.edit(folder, label, file="inventory/east.json")
+
+    said = refused(1, folder, "freeze", "tls", "batch7", "-l", "pool=tls")
+    told(folder, "freeze", "tls", "batch7", "-l", "pool=tls", "--version", "2.1.0")
+
+    assert " of policy 'tls' have not what the last commit orders: east/" in said
+    assert " loaded 2.1.0, wants 2.2.0.\nhint: Name what all of them keep by --version" in said
+
+
 def compiled(folder: Path) -> None:
     """Compile, whatever that takes away, and commit."""
     removals = ("removes-drivers", "removes-device-plugins")

@@ -168,10 +168,8 @@ class Matcher:
         return [group for group in groups if _named(group.get("clusters"), self._name)]
 
     def _may_drive(self, name: str, node: Raw) -> bool:
-        """A node that NFD has not labelled yet may get the driver when it is."""
+        """One that NFD has not labelled yet may get the driver when it is; one that has opted out keeps its place."""
         spec = self._policies[name]
-        if _labels(node).get(f"{_domain(spec)}.deploy.driver") == "false":
-            return False
         if not selection.bears(spec.get("daemonSets", {}).get("tolerations", ()), node):
             return False
         mapped = _driver(spec).get("kernelMappings")

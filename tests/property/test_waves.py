@@ -68,7 +68,7 @@ def test_a_canary_of_five_percent_has_a_node_of_twenty(naming: str) -> None:
     assert sizes == [count or 1 for count in below]
 
 
-@pytest.mark.parametrize("undriven", [BARE, OPTED_OUT, TAINTED], ids=["bare", "opted-out", "tainted"])
+@pytest.mark.parametrize("undriven", [BARE, TAINTED], ids=["bare", "tainted"])
 def test_a_canary_is_a_node_to_which_a_driver_comes(undriven: snapshot.Profile) -> None:
     lowest_first = sorted((NAMING.format(number) for number in range(20)), key=pools.bucket)
     away = lowest_first[:4]
@@ -77,6 +77,16 @@ def test_a_canary_is_a_node_to_which_a_driver_comes(undriven: snapshot.Profile) 
     found = grouped(nodes, (0.01,))
 
     assert [name for name, group in found.items() if group == "w0"] == [lowest_first[4]]
+
+
+def test_a_canary_that_opts_out_hands_its_driver_to_no_other_node() -> None:
+    lowest_first = sorted((NAMING.format(number) for number in range(20)), key=pools.bucket)
+    machines = {lowest_first[0]: OPTED_OUT}
+    nodes = [builders.node(name, machine=machines.get(name, WITH_DEVICES)) for name in lowest_first]
+
+    found = grouped(nodes, (0.01,))
+
+    assert [name for name, group in found.items() if group == "w0"] == [lowest_first[0]]
 
 
 NUMBERS = st.sets(st.integers(0, 3000), min_size=1, max_size=40)

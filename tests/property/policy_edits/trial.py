@@ -36,6 +36,7 @@ _REFUSALS = (
         "brings nothing that a part",
         "has `state: Present`",
         "has no node of policy",
+        "have not what the last",
         "cannot be changed without other",
     ),
 )
