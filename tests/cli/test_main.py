@@ -353,7 +353,7 @@ def test_a_call_that_fails_answers_programs_in_their_format(
 def test_quiet_may_follow_a_command_that_writes(
     arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = project.write(fleet.small(tmp_path), {"values.yaml": "image: {repository: registry.test/team}\n"})
+    folder = project.write(fleet.small(tmp_path), {"values.yaml": "driver: {}\n"})
     listed = io.TextIOWrapper(io.BytesIO(fleet.listed().encode()))
     monkeypatch.setattr(sys, "stdin", listed)
 

@@ -1,6 +1,7 @@
 """Commands for one cluster read its inventory alone, so that they take no longer in a large fleet."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +26,9 @@ def decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     real = document_files.read
 
-    def read(file: document_files.Input) -> bytes:
+    def read(file: document_files.Input, *edited: Any) -> bytes:
         names.append(file.name)
-        return real(file)
+        return real(file, *edited)
 
     monkeypatch.setattr(document_files, "read", read)
     return names
