@@ -6,6 +6,7 @@ from pathlib import Path
 from compiler.project.recipes import copies, trial
 from compiler.settings import Settings
 from compiler.views import recipe as view
+from docs import markdown
 
 PAGE = Path(__file__).resolve().parent / "catalogue.md"
 
@@ -48,8 +49,6 @@ Its modules are built, loaded, changed, rolled back and unloaded on a real kerne
 }
 """What of a recipe was tried, and how."""
 
-Row = tuple[str, ...]
-
 
 def text() -> str:
     """Return the text of the page."""
@@ -69,7 +68,7 @@ def _recipe(shipped: copies.Known, settings: Settings) -> str:
         f"**Tried**: {TRIED[shipped.name]}",
         *(f"Of the parameters, {sentence}." for sentence in view.excluded(spec)),
         *(
-            table(head, lines)
+            markdown.table(head, lines)
             for head, rows in (
                 (("parameter", "type", "default", "meaning"), _coded(view.parameters(spec), 0, 2)),
                 (("image", "reference"), _coded(view.references(spec), 0, 1)),
@@ -90,30 +89,18 @@ def _purpose(name: str) -> str:
     return "\n".join(line.removeprefix("#").strip() for line in head).replace("<", "\\<")
 
 
-def _rights(tried: Iterable[trial.Trial]) -> Iterator[Row]:
+def _rights(tried: Iterable[trial.Trial]) -> Iterator[markdown.Row]:
     """Yield what programs may do with the defaults, and what more with other values."""
-    known = set[Row]()
+    known = set[markdown.Row]()
     for one in tried:
         own = [(right.program, right.text) for right in view.rights(one.objects)]
         yield from ((*right, "" if not one.values else one.said) for right in own if right not in known)
         known |= {*own}
 
 
-def _coded(rows: Iterable[Row], *columns: int) -> Iterator[Row]:
+def _coded(rows: Iterable[markdown.Row], *columns: int) -> Iterator[markdown.Row]:
     """Yield rows with the given columns as code; a column that says nothing stays as it is."""
     for row in rows:
         yield tuple(
             f"`{cell}`" if column in columns and cell not in ("", "-") else cell for column, cell in enumerate(row)
         )
-
-
-def table(head: Row, rows: Iterable[Row]) -> str:
-    """Return a table of Markdown."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(map(cell, line))} |\n" for line in lines)
-
-
-def cell(text: str) -> str:
-    """Return a text on one line, with `|` and the `<` of an HTML tag escaped."""
-    parts = " ".join(text.split()).replace("|", "\\|").split("`")
-    return "`".join(part if index % 2 else part.replace("<", "\\<") for index, part in enumerate(parts))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compiler import cli
-from docs import catalogue
+from docs import markdown
 
 PAGE = Path(__file__).with_name("commands.md")
 
@@ -108,14 +108,14 @@ def text() -> str:
     top = cli.parser()
     rows = [(f"[`kae {name}`](#kae-{name})", _sentence(each)) for name, each in top.commands().items()]
     parts = [
-        catalogue.table(("command", "does"), rows),
+        markdown.table(("command", "does"), rows),
         "\nOptions of every command:\n\n",
         _options(top),
         *(_command(("kae", name), each) for name, each in top.commands().items()),
         "\n## Exit codes\n\n",
-        catalogue.table(("code", "meaning"), _EXITS.items()),
+        markdown.table(("code", "meaning"), _EXITS.items()),
         _ANSWERS,
-        catalogue.table(("command", "fields"), _FIELDS.items()),
+        markdown.table(("command", "fields"), _FIELDS.items()),
     ]
     return _HEAD + "".join(parts)
 
@@ -138,7 +138,7 @@ def _command(words: tuple[str, ...], parser: cli.Parser) -> str:
 
 def _options(parser: cli.Parser) -> str:
     rows = list(_rows(parser.declared()))
-    return catalogue.table(("option", "meaning"), rows)
+    return markdown.table(("option", "meaning"), rows)
 
 
 def _rows(parser: cli.Parser) -> Iterator[tuple[str, str]]:

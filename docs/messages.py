@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docs import catalogue
+from docs import markdown
 
 PAGE = Path(__file__).resolve().parent / "messages.md"
 DATA = PAGE.with_suffix(".toml")
@@ -42,7 +42,7 @@ def _chapter(chapter: Chapter) -> str:
     head = ("it says", *({"why": "why", "help": "what to do"}[name] for name in fields))
     rows = ((_said(message), *(message.get(name, "") for name in fields)) for message in chapter["message"])
     above = f"{chapter['text']}\n\n" if "text" in chapter else ""
-    return f"\n## {chapter['title']}\n\n{above}{catalogue.table(head, rows)}"
+    return f"\n## {chapter['title']}\n\n{above}{markdown.table(head, rows)}"
 
 
 def _said(message: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from device_plugin import plugin_metrics
-from docs import catalogue
+from docs import markdown
 from installer.report import driver_state
 from runtime import metrics
 from watcher import loop
@@ -46,8 +46,8 @@ def text() -> str:
 
 def _program(title: str, group: str, families: Iterable[metrics.Family]) -> str:
     rows = ((f"`{each.name}{'_total' * each.counts}`", ", ".join(each.labels), each.meaning) for each in families)
-    alerts = catalogue.table(("alert", "after", "means"), _alerts(group))
-    return f"\n## {title}\n\n{catalogue.table(('metric', 'labels', 'value'), rows)}\n{alerts}"
+    alerts = markdown.table(("alert", "after", "means"), _alerts(group))
+    return f"\n## {title}\n\n{markdown.table(('metric', 'labels', 'value'), rows)}\n{alerts}"
 
 
 def _alerts(group: str) -> Iterator[tuple[str, str, str]]:

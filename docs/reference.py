@@ -13,7 +13,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values, translation
 from compiler.model import json_schemas, policy
 from compiler.project import package_data
-from docs import catalogue
+from docs import markdown
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -103,13 +103,13 @@ def findings() -> str:
         for weight, said in _WEIGHTS.items()
     )
     sections = (_finding(name, code) for name, code in diagnostics.CODES.items())
-    return f"{_FINDINGS_HEAD}\n{catalogue.table(('kind', 'codes'), rows)}{''.join(sections)}"
+    return f"{_FINDINGS_HEAD}\n{markdown.table(('kind', 'codes'), rows)}{''.join(sections)}"
 
 
 def _finding(name: str, code: diagnostics.Code) -> str:
     is_guard = code.severity == "error" and code.can_be_lowered
     kind = "Error, which a project may lower" if is_guard else code.severity.capitalize()
-    return f"\n## {name}\n\n{kind}. Rule: {catalogue.cell(code.rule)}\n\n```text\n{_example(name)}```\n"
+    return f"\n## {name}\n\n{kind}. Rule: {markdown.cell(code.rule)}\n\n```text\n{_example(name)}```\n"
 
 
 def examples() -> str:
@@ -152,9 +152,9 @@ def _devices() -> str:
         for module in kae.RECIPE.modules
         for name, parameter in module.parameters.items()
     )
-    ranges = catalogue.table(("parameter", "range"), parameters)
+    ranges = markdown.table(("parameter", "range"), parameters)
     return (
-        f"\n## Device kinds\n\nThe vendor of all of them is `{kae.VENDOR}`.\n\n{catalogue.table(head, rows)}"
+        f"\n## Device kinds\n\nThe vendor of all of them is `{kae.VENDOR}`.\n\n{markdown.table(head, rows)}"
         f"\n### Module parameters\n\nWhat `driver.moduleParameters` takes.\n\n{ranges}"
     )
 
@@ -198,7 +198,7 @@ class _Language:
         return text
 
     def _section(self, title: str, meaning: str, rows: Iterable[Row]) -> str:
-        table = catalogue.table(("field", "type", "default", "meaning"), ((f"`{path}`", *more) for path, *more in rows))
+        table = markdown.table(("field", "type", "default", "meaning"), ((f"`{path}`", *more) for path, *more in rows))
         return f"\n### {self.name}: {title}\n\n{meaning}{2 * chr(10) if meaning else ''}{table}"
 
     def _link(self, title: str) -> str:
@@ -288,7 +288,7 @@ def _forms(schemas: Iterable[Schema]) -> str:
     """Return the section of the forms that fields share."""
     texts = {text for schema in schemas for text in _form_texts(schema)}
     rows = sorted((short, rule) for short, rule in map(_form, texts) if rule)
-    return f"\n## Forms\n\n{catalogue.table(('form', 'rule'), rows)}"
+    return f"\n## Forms\n\n{markdown.table(('form', 'rule'), rows)}"
 
 
 def _form_texts(value: Any) -> Iterator[str]:

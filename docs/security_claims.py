@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docs import catalogue
+from docs import markdown
 
 PAGE = Path(__file__).resolve().parent / "security-claims.md"
 DATA = PAGE.with_suffix(".toml")
@@ -31,4 +31,4 @@ def chapters() -> Iterator[Mapping[str, Any]]:
 def _chapter(chapter: Mapping[str, Any]) -> str:
     rows = ((*claim["cells"], ", ".join(f"`{test}`" for test in claim["tests"])) for claim in chapter["claim"])
     above = f"{chapter['text']}\n\n" if "text" in chapter else ""
-    return f"\n## {chapter['title']}\n\n{above}{catalogue.table((*chapter['head'], 'tests'), rows)}"
+    return f"\n## {chapter['title']}\n\n{above}{markdown.table((*chapter['head'], 'tests'), rows)}"

@@ -8,7 +8,7 @@ import kubernetes_validate
 from compiler.planning import supported
 from compiler.project.recipes import copies
 from compiler.settings import Settings
-from docs import catalogue
+from docs import catalogue, markdown
 from tests.cluster.local import programs
 
 PAGE = Path(__file__).resolve().parent / "support.md"
@@ -50,7 +50,7 @@ def text() -> str:
         ("Stacks", ("stack", "state", "how"), _stacks()),
         ("Together", ("tests", "Kubernetes", "runtime", "system", "NFD", "stacks"), _together()),
     )
-    return _HEAD + "".join(f"\n## {title}\n\n{catalogue.table(head, rows)}" for title, head, rows in tables)
+    return _HEAD + "".join(f"\n## {title}\n\n{markdown.table(head, rows)}" for title, head, rows in tables)
 
 
 def _version(folder: str) -> str:
@@ -60,7 +60,7 @@ def _version(folder: str) -> str:
     )
 
 
-def _kubernetes() -> Iterator[catalogue.Row]:
+def _kubernetes() -> Iterator[markdown.Row]:
     real = _version("kubernetes")
     minor = int(real.split(".")[1])
     last = int(kubernetes_validate.latest_version().split(".")[1])
@@ -73,14 +73,14 @@ def _kubernetes() -> Iterator[catalogue.Row]:
     yield f"1.{supported.OLDEST_KUBERNETES - 1} and older", "refused", "a finding"
 
 
-def _nfd() -> Iterator[catalogue.Row]:
+def _nfd() -> Iterator[markdown.Row]:
     minors = [minor for minor in range(1, 100) if supported.nfd_minor(f"v0.{minor}.0")]
     how = "rules are judged by a second implementation; the real NFD where `NFD_PROGRAMS` names its programs"
     yield f"0.{min(minors)} to 0.{max(minors)}", "rendered", how
     yield "others", "refused", "a finding"
 
 
-def _runtimes() -> Iterator[catalogue.Row]:
+def _runtimes() -> Iterator[markdown.Row]:
     yield "containerd 1, of Debian 12", "tested", "pods and device plugins; DRA needs containerd 2"
     yield (
         f"containerd {_version('containerd')}, runc {_version('runc')}",
@@ -90,7 +90,7 @@ def _runtimes() -> Iterator[catalogue.Row]:
     yield "CRI-O and others", "untried", ""
 
 
-def _engines() -> Iterator[catalogue.Row]:
+def _engines() -> Iterator[markdown.Row]:
     yield f"Argo CD {_version('argocd')}", "tested", "applies, prunes, undoes additions, brings a driver to a node"
     controllers = (
         f"kustomize-controller {_version('kustomize-controller')}, source-controller {_version('source-controller')}"
@@ -99,7 +99,7 @@ def _engines() -> Iterator[catalogue.Row]:
     yield "kubectl apply", "tested", "the same manifests, without pruning"
 
 
-def _stacks() -> Iterator[catalogue.Row]:
+def _stacks() -> Iterator[markdown.Row]:
     how = "stub modules with its names on a real kernel; its own modules where `KAE_DRIVER_SOURCE` names them"
     yield "KAE", "tested, without hardware", how
     for shipped in copies.shipped(Settings()):
@@ -109,7 +109,7 @@ def _stacks() -> Iterator[catalogue.Row]:
         yield shipped.name, state, f"[what was tried](catalogue.md#{shipped.name})"
 
 
-def _together() -> Iterator[catalogue.Row]:
+def _together() -> Iterator[markdown.Row]:
     real, system = _version("kubernetes"), "Debian 12"
     stand_in = "none: labels are set"
     yield "`make test-cluster`", real, "containerd 1", system, stand_in, "KAE, recipes"

@@ -143,7 +143,12 @@ def leads_to(path: str, kubelet: str) -> tuple[str, ...] | None:
     The path is "" for the root.
     """
     refused = {path: what for path, what in _REFUSED.items() if path not in _OF_DEVICES} | {kubelet: _REFUSED[KUBELET]}
-    for link, real in (("", path), *_resolved(path)):
+    return _taken(path, refused)
+
+
+def _taken(glob: str, refused: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return notes on what is refused of a path or a glob, as it stands or by a link; None where nothing is."""
+    for link, real in (("", glob), *globs.behind_links(glob)):
         taken = next((taken for taken in refused if globs.share_branch(real, taken)), None)
         if taken is not None:
             leads = (f"'{link}' is a link to '{globs.LINKS[link]}'.",) if link else ()
@@ -169,25 +174,12 @@ def _finding(  # noqa: PLR0913 - a path, where it stands, and the words for it
     source: documents.Document, place: documents.Path, glob: str, refused: Mapping[str, str], does: str, hint: str
 ) -> Iterator[Diagnostic]:
     """Yield the finding on a path or a glob that leads to something refused, as it stands or by a link."""
-    for link, real in (("", glob), *_resolved(glob)):
-        taken = next((taken for taken in refused if globs.share_branch(real, taken)), None)
-        if taken is not None:
-            leads = (f"'{link}' is a link to '{globs.LINKS[link]}'.",) if link else ()
-            notes = (*leads, f"'{taken}' holds {refused[taken]}.")
-            yield _refusal(source, place, f"A recipe may not {does} '{glob}'.", notes, hint)
-            return
+    notes = _taken(glob, refused)
+    if notes is not None:
+        yield _refusal(source, place, f"A recipe may not {does} '{glob}'.", notes, hint)
 
 
 def _refusal(
     source: documents.Document, place: documents.Path, message: str, notes: tuple[str, ...], hint: str
 ) -> Diagnostic:
     return Diagnostic(code="privilege-refused", span=source.span(*place), message=message, notes=notes, hint=hint)
-
-
-def _resolved(glob: str) -> Iterator[tuple[str, str]]:
-    """Yield the links that a path or a glob may go through, each with the path behind it."""
-    parts = glob.split("/")
-    for link, target in globs.LINKS.items():
-        length = link.count("/") + 1
-        if len(parts) >= length and globs.share_branch("/".join(parts[:length]), link):
-            yield link, "/".join((target, *parts[length:]))

@@ -55,13 +55,9 @@ def _properties(source: documents.Document) -> Mapping[str, Any]:
     return found
 
 
-def _places(path: documents.Path, program: Data) -> Iterator[texts.Place]:
-    return texts.places(program, path)
-
-
 def _syntax(source: documents.Document, path: documents.Path, program: Data) -> Iterator[Diagnostic]:
     """Yield each `${` that begins no reference, or stands where none may."""
-    for place in _places(path, program):
+    for place in texts.places(program, path):
         for part in texts.parsed(place.text):
             if isinstance(part, texts.Fault) or (isinstance(part, tuple) and not _is_word(part[0])):
                 text = part.shown if isinstance(part, texts.Fault) else f"${{{part[0]}}}"
@@ -128,7 +124,7 @@ def _misspelt(source: documents.Document, path: documents.Path, program: Data) -
     properties, images = _properties(source), source.data["spec"].get("images", {})
     known = [*_FACTS, *KERNEL, *_SYSTEM, *(f"values.{name}" for name in properties)]
     known += [f"images.{name}" for name in images]
-    for place in _places(path, program):
+    for place in texts.places(program, path):
         plain = (part for part in texts.parsed(place.text) if isinstance(part, str))
         for found in (found for text in plain for found in _NEARLY.finditer(text)):
             head, _, name = next(filter(None, found.groups())).partition(".")
@@ -157,7 +153,7 @@ def _elsewhere(source: documents.Document, path: documents.Path, program: Data) 
 
 def _referred(path: documents.Path, program: Data) -> Iterator[tuple[texts.Place, str]]:
     """Yield each reference of a program with its place."""
-    for place in _places(path, program):
+    for place in texts.places(program, path):
         yield from ((place, name) for name in texts.names(place.text) if _is_word(name))
 
 

@@ -95,9 +95,7 @@ def _diff(command: cli.Parser) -> None:
         "kae diff main --to HEAD --format github     annotations at the lines that cause the effects",
         "kae diff main --fail-on driver-removed --fail-on frozen-touched",
     )
-    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
-    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
-    options.repeatable(command, "--cluster", "NAME", "only this cluster")
+    _change(command)
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
     options.strict(command)
     command.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs, as git does")
@@ -117,9 +115,7 @@ def _simulate(command: cli.Parser) -> None:
         "kae simulate --cluster east --pods pods.json    of `kubectl get pods,pdb --all-namespaces -o json`",
         "kae simulate --metrics metrics.txt --failure-rate 0.01 --runs 50",
     )
-    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
-    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
-    options.repeatable(command, "--cluster", "NAME", "only this cluster")
+    _change(command)
     text = "what installers have measured: the text of /metrics or of Prometheus' /federate, or JSON of its API"
     command.add_argument("--metrics", metavar="FILE", help=text)
     text = "the pods and disruption budgets of the cluster, as kubectl prints them in JSON"
@@ -141,9 +137,7 @@ def _rehearse(command: cli.Parser) -> None:
         "kae rehearse main --to HEAD --cluster east",
         "kae rehearse --kubeconfig empty.yaml -o json       on a cluster without nodes and pods",
     )
-    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
-    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
-    options.repeatable(command, "--cluster", "NAME", "only this cluster")
+    _change(command)
     text = "the folder of etcd, kube-apiserver, kube-controller-manager and kube-scheduler (default: those on PATH)"
     command.add_argument("--programs", metavar="DIR", help=text)
     text = "write to the empty cluster that FILE leads to, instead of one that the command starts"
@@ -309,6 +303,13 @@ def _retire(command: cli.Parser) -> None:
     command.examples("kae retire tls    twice, with a commit and a removed driver in between")
     command.add_argument("policy", metavar="POLICY", help="the policy's name")
     _edits(command)
+
+
+def _change(command: cli.Parser) -> None:
+    """Add the arguments that name a change: two revisions, and the clusters to look at."""
+    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
+    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
+    options.repeatable(command, "--cluster", "NAME", "only this cluster")
 
 
 def _members(command: cli.Parser, ways: options.Container) -> None:

@@ -4,20 +4,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from compiler import cli, diagnostics, errors, wording
+from compiler import cli, diagnostics, wording
 from compiler.checks import policy as policy_checks
 from compiler.cli import findings
 from compiler.commands import policy_edit
 from compiler.fleet import definitions
 from compiler.formats import documents, edits
 from compiler.project import atomic
-
-_LISTS = {
-    "wave": ("wave", ("rollout", "waves")),
-    "mapping": ("mapping", ("kernelMappings",)),
-    "frozen": ("frozen group", ("rollout", "frozen")),
-}
-"""The noun of the entries with versions of their own, and the end of their path, by option."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,18 +42,11 @@ def _part(arguments: argparse.Namespace, policy: definitions.Policy) -> tuple[st
     policy_edit.require_image(arguments.image, policy)
     of_image: documents.Path = ("images", arguments.image) if policy.written.names_images else ()
     words = f"image {arguments.image}" if of_image else ""
-    for option, (title, end) in _LISTS.items():
+    for option, title in policy_edit.NOUNS.items():
         wanted = getattr(arguments, option)
-        if wanted is None:
-            continue
-        path = (*policy.written.rollout, *end)
-        known = [entry["name"] for entry in policy_edit.value(policy.source, *path) or ()]
-        if wanted not in known:
-            field = wording.dotted(path)
-            hint = wording.did_you_mean(wanted, known, f"{field} holds {wording.listed(known)}.")
-            hint = hint if known else f"{field} has no entries."
-            raise errors.RefusedError(f"policy '{arguments.policy}' has no {title} '{wanted}'.", hint=hint)
-        return f"{title} {wanted} {words}".rstrip(), (*path, known.index(wanted), *of_image, "version")
+        if wanted is not None:
+            path = policy_edit.entry(policy, option, wanted).path
+            return f"{title} {wanted} {words}".rstrip(), (*path, *of_image, "version")
     if of_image:
         return words, ("spec", *of_image, "version")
     if arguments.device_plugin:
@@ -84,7 +70,4 @@ def _brought(
     if after is None or found:
         yield from found
         return
-    known = {(fault.code, fault.message) for fault in policy_checks.findings(before)}
-    for fault in policy_checks.findings(after):
-        if (fault.code, fault.message) not in known:
-            yield fault
+    yield from policy_edit.added(policy_checks.findings(before), policy_checks.findings(after))

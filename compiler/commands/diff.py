@@ -51,6 +51,14 @@ def judged(arguments: argparse.Namespace, found: Difference) -> tuple[list[Accep
     return accepted, _told(arguments, others)
 
 
+def refused(arguments: argparse.Namespace, found: Difference) -> int:
+    """Show why a revision does not compile, for commands that tell more of a change; return their exit code."""
+    body = "".join(f"{line}\n" for line in diff_text.faults(found))
+    own = diagnostics.merged(item for fault in found.faults if fault.side == "to" for item in fault.findings)
+    findings.show(arguments, () if arguments.shape in ("text", "markdown") else own, body)
+    return cli.WRONG
+
+
 def _forecast(found: Difference) -> Sequence[str]:
     """Return the sentences on how the rollout of a change goes."""
     from compiler.commands import simulate  # noqa: PLC0415 - only the comment shows it

@@ -10,7 +10,7 @@ from compiler.commands import policy_edit
 from compiler.fleet import definitions, selectors
 from compiler.formats import edits
 from compiler.inventory import snapshot
-from compiler.planning import kernels, loaded, pools
+from compiler.planning import kernels, pools
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = policy_edit.version_of(arguments, policy)
     if not given:
         _require_committed(target)
-    placed = policy_edit.placed(arguments, policy)
+    placed = policy_edit.placed(arguments, target)
     nodes = [*_nodes(arguments, policy, placed)]
     if not given:
         _require_settled(policy, placed, nodes)
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _require_committed(target: policy_edit.Chosen) -> None:
     """Raise RefusedError where the policy is not as in the last commit, so that its nodes have something else."""
-    before = policy_edit.at_head(target)
+    _, before = target.head
     if before is not None and _without_frozen(target.policy, before) != _without_frozen(
         target.policy, target.policy.source.data
     ):
@@ -65,12 +65,9 @@ def _require_settled(policy: definitions.Policy, placed: Iterable[policy_edit.Pl
     """Raise RefusedError where labels show that nodes have not got yet what the last commit orders."""
     chosen = {(cluster, node.name) for cluster, _, node in nodes}
     known = [
-        (f"{cluster.name}/{name}", found.sentence)
-        for cluster, decision, _ in placed
-        for own in loaded.apart([decision])
-        if (found := loaded.of(own)) is not None and found.differs
-        for name in own.names
-        if (cluster.name, name) in chosen
+        (f"{cluster}/{name}", found.sentence)
+        for cluster, name, found in policy_edit.known_drivers(placed)
+        if found is not None and found.differs and (cluster, name) in chosen
     ]
     if known:
         first, sentence = known[0]

@@ -1,18 +1,19 @@
 """What the commands that edit one policy have in common: they find it, say what `kae diff` says of the edit, write."""
 
 import argparse
+import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from compiler import cli, diagnostics, errors, names, pipeline, schema, wording
 from compiler.cli import findings
 from compiler.commands import diff
 from compiler.fleet import assignment, definitions, selectors
 from compiler.formats import decode, documents, edits
-from compiler.planning import plan, pools
+from compiler.planning import loaded, plan, pools
 from compiler.project import atomic, comparison, document_files, git, load, package_data, project_file
 from compiler.project.by_cluster import planned
 from compiler.settings import Settings
@@ -21,7 +22,8 @@ from compiler.views.diff import risk_groups
 from compiler.views.diff import text as diff_text
 
 
-class Chosen(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Chosen:
     """The policy that a call names, in its file."""
 
     source: edits.Source
@@ -40,6 +42,40 @@ class Chosen(NamedTuple):
     def line(self, source: edits.Source, *path: str | int) -> str:
         """Return the file and the line of a path, for the beginning of an answer."""
         return f"{source.name}:{source.documents[self.at].span(*path).line}"
+
+    @functools.cached_property
+    def head(self) -> tuple[bytes | None, Any]:
+        """The content of the file in the last commit, and the data of the policy there; None where it has none.
+
+        Raises WorldError without git.
+        """
+        content = content_at_head(self.source.name)
+        read = decode.decode(self.source.name, content)[0] if content is not None else []
+        own = (each.data for each in read if value(each, "metadata", "name") == self.policy.name)
+        return content, next(own, None)
+
+    def compiled(self, edited: Mapping[str, bytes | None]) -> planned.Run[list["Placed"]]:
+        """Return the plans of the policy's clusters, with these files as they will be, and the findings of a compile.
+
+        Their answers are the nodes of the policy. Raises WorldError.
+        """
+        project = load.project(self.settings, edited=edited)
+        own = self.policy.source.span("metadata", "name")
+
+        def placed(view: plan.Plan, _: diagnostics.Findings) -> list[Placed]:
+            return [
+                (view.cluster, decision, decision.division)
+                for decision in view.decisions
+                if decision.division and decision.division.policy.source.span("metadata", "name") == own
+            ]
+
+        clusters = [one for one in project.fleet.clusters if assignment.in_cluster([self.policy], one.name)]
+        return planned.of_project(project, clusters, placed)
+
+    @functools.cached_property
+    def before(self) -> planned.Run[list["Placed"]]:
+        """The same without the edit."""
+        return self.compiled({})
 
 
 def chosen(arguments: argparse.Namespace) -> Chosen:
@@ -133,26 +169,27 @@ def content_at_head(name: str) -> bytes | None:
         return objects.content(f"HEAD:./{name}")
 
 
-def at_head(target: Chosen) -> Any:
-    """Return the data of the policy in the last commit, in the same file; None without it. Raises WorldError."""
-    name = target.source.name
-    content = content_at_head(name)
-    read = decode.decode(name, content)[0] if content is not None else []
-    own = (each.data for each in read if value(each, "metadata", "name") == target.policy.name)
-    return next(own, None)
-
-
 def value(document: documents.Document, *path: str | int) -> Any:
     """Return the value at a path; None where there is none."""
     return document.value(path) if document.has(path) else None
 
 
-def entry(policy: definitions.Policy, sort: str, name: str) -> definitions.NodeGroup:
-    """Return a wave or a frozen group of a policy. Raises RefusedError where it has none of this name."""
-    noun, field = {"wave": ("wave", "waves"), "frozen": ("frozen group", "frozen")}[sort]
-    known = {group.name: group for group in policy.groups if group.sort == sort}
+NOUNS = {"wave": "wave", "mapping": "mapping", "frozen": "frozen group"}
+"""What a policy has by name, as options name it, in words."""
+_LISTS: Mapping[str, documents.Path] = {
+    "wave": ("rollout", "waves"),
+    "mapping": ("kernelMappings",),
+    "frozen": ("rollout", "frozen"),
+}
+
+
+def entry(policy: definitions.Policy, sort: str, name: str) -> definitions.Declared:
+    """Return a wave, a mapping or a frozen group of a policy. Raises RefusedError where it has none of this name."""
+    noun, groups = NOUNS[sort], [group for group in policy.groups if group.sort == sort]
+    every: Sequence[definitions.Declared] = policy.mappings if sort == "mapping" else groups
+    known = {one.name: one for one in every}
     if name not in known:
-        field = wording.dotted((*policy.written.rollout, "rollout", field))
+        field = wording.dotted((*policy.written.rollout, *_LISTS[sort]))
         hint = f"{field} holds {wording.listed(known)}." if known else f"{field} has no entries."
         raise errors.RefusedError(
             f"policy '{policy.name}' has no {noun} '{name}'.", hint=wording.did_you_mean(name, known, hint)
@@ -275,34 +312,25 @@ Placed = tuple[definitions.Cluster, plan.Decision, pools.Division]
 """Nodes of a policy that are decided alike, in their cluster."""
 
 
-def placed(arguments: argparse.Namespace, policy: definitions.Policy) -> list[Placed]:
-    """Return the nodes of a policy in all clusters. Raises WrongError for mistakes in the project."""
-    project = load.project(project_file.of(arguments))
-    own = policy.source.span("metadata", "name")
-
-    def found(view: plan.Plan, _: diagnostics.Findings) -> list[Placed]:
-        return [
-            (view.cluster, decision, decision.division)
-            for decision in view.decisions
-            if decision.division and decision.division.policy.source.span("metadata", "name") == own
-        ]
-
-    result = planned.of_project(project, project.fleet.clusters, found)
-    findings.require_fine(arguments, findings.without_warnings(arguments, result.findings))
-    return [each for answer in result.answers for each in answer]
+def placed(arguments: argparse.Namespace, target: Chosen) -> list[Placed]:
+    """Return the nodes of a policy in all clusters. Raises WrongError for mistakes in what it is planned from."""
+    findings.require_fine(arguments, findings.without_warnings(arguments, target.before.findings))
+    return [each for answer in target.before.answers for each in answer]
 
 
-def _found(target: Chosen, edited: Mapping[str, bytes | None]) -> diagnostics.Findings:
-    """Return the findings of a compile of the policy's clusters, with these files as they will be."""
-    project = load.project(target.settings, edited=edited)
-    own = [one for one in project.fleet.clusters if assignment.in_cluster([target.policy], one.name)]
-    return planned.of_project(project, own, lambda _view, _found: None).findings
+def known_drivers(every: Iterable[Placed]) -> Iterator[tuple[str, str, loaded.Loaded | None]]:
+    """Yield the cluster and the name of each node, and what its labels say of its driver; None where none does."""
+    for cluster, decision, _ in every:
+        for own in loaded.apart([decision]):
+            yield from ((cluster.name, name, loaded.of(own)) for name in own.names)
 
 
-def _brought(target: Chosen, edited: Mapping[str, bytes | None]) -> diagnostics.Findings:
-    """Return the findings of a compile that the edit brings."""
-    known = {(item.code, item.message) for item in _found(target, {})}
-    return tuple(item for item in _found(target, edited) if (item.code, item.message) not in known)
+def added(
+    before: Iterable[diagnostics.Diagnostic], after: Iterable[diagnostics.Diagnostic]
+) -> Iterator[diagnostics.Diagnostic]:
+    """Yield the findings after an edit that were not there before it."""
+    known = {(item.code, item.message) for item in before}
+    yield from (item for item in after if (item.code, item.message) not in known)
 
 
 def finish(
@@ -324,7 +352,7 @@ def finish(
     found = comparison.of_edit(target.settings, edited)
     accepted, risks = diff.judged(arguments, found)
     faults = [item for fault in found.faults if fault.side == "to" for item in fault.findings]
-    brought = () if faults else _brought(target, edited)
+    brought = () if faults else added(target.before.findings, target.compiled(edited).findings)
     every = diagnostics.merged([*target.findings, *risks, *faults, *brought])
     is_wrong = bool(faults) or findings.concluded(arguments, every)
     is_written = not is_wrong and not arguments.check

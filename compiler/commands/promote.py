@@ -43,7 +43,7 @@ def _is_same(one: object, other: object) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _require_reach(policy: definitions.Policy, wave: definitions.NodeGroup, leaves: policy_edit.Leaves) -> None:
+def _require_reach(policy: definitions.Policy, wave: definitions.Declared, leaves: policy_edit.Leaves) -> None:
     """Raise RefusedError where a mapping has another value: it would hide that of the policy from its nodes."""
     for mapping in policy.mappings:
         own = policy_edit.overrides(policy, mapping)
@@ -57,7 +57,7 @@ def _require_reach(policy: definitions.Policy, wave: definitions.NodeGroup, leav
                 )
 
 
-def _kept(policy: definitions.Policy, wave: definitions.NodeGroup, leaves: policy_edit.Leaves) -> Iterator[str]:
+def _kept(policy: definitions.Policy, wave: definitions.Declared, leaves: policy_edit.Leaves) -> Iterator[str]:
     """Yield the other waves and the frozen groups that the promotion does not reach."""
     for group in policy.groups:
         own = policy_edit.overrides(policy, group)

@@ -9,16 +9,16 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from compiler import cli, diagnostics
+from compiler import cli
 from compiler.changes.difference import Difference
 from compiler.cli import findings, live
+from compiler.commands import diff
 from compiler.kube import client, credentials
 from compiler.project import comparison, package_data, project_file
 from compiler.rehearsal import api, hollow, outcome, programs, stage
 from compiler.rendering import templates
 from compiler.views import rehearsal
 from compiler.views.diff import data as diff_data
-from compiler.views.diff import text as diff_text
 
 _Scene = tuple[str, stage.Side, stage.Side]
 """A cluster, as both sides of the change have it."""
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = project_file.of(arguments)
     found, made = comparison.with_sides(arguments.revision, arguments.to, settings, arguments.cluster)
     if found.faults:
-        return _refused(arguments, found)
+        return diff.refused(arguments, found)
     render = templates.renderer(package_data.templates(), package_data.code())
     foretold = {each.cluster: outcome.foretold(each.pods) for each in found.clusters}
     scenes = [(name, *stage.both(was, now, render)) for name, was, now in made]
@@ -47,14 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     body = "".join(f"{line}\n" for line in rehearsal.lines(outcomes))
     findings.show(arguments, (), body, **diff_data.revisions(found), **rehearsal.data(outcomes))
     return cli.FINE if all(one.is_equal for one in outcomes) else cli.DIFFERS
-
-
-def _refused(arguments: argparse.Namespace, found: Difference) -> int:
-    """Show why a revision does not compile."""
-    body = "".join(f"{line}\n" for line in diff_text.faults(found))
-    own = diagnostics.merged(item for fault in found.faults if fault.side == "to" for item in fault.findings)
-    findings.show(arguments, () if arguments.shape == "text" else own, body)
-    return cli.WRONG
 
 
 def _played(

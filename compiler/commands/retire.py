@@ -8,7 +8,6 @@ from compiler.commands import policy_edit
 from compiler.fleet import definitions
 from compiler.formats import edits
 from compiler.output import index_file
-from compiler.planning import loaded
 
 _STATE = ("spec", "driver", "state")
 
@@ -26,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         return policy_edit.finish(arguments, target, source, said, then, step="absent")
     if policy.installed is not None:
         _require_committed(target)
-    placed = policy_edit.placed(arguments, policy)
+    placed = policy_edit.placed(arguments, target)
     if policy.installed is not None:
         _require_applied(target, placed)
     told = _require_gone(policy, placed)
@@ -51,7 +50,7 @@ def _require_absent_everywhere(policy: definitions.Policy) -> None:
 
 def _require_committed(target: policy_edit.Chosen) -> None:
     """Raise RefusedError unless the last commit has the first step. Raises WorldError without git."""
-    policy, spec = target.policy, (policy_edit.at_head(target) or {}).get("spec") or {}
+    policy, spec = target.policy, (target.head[1] or {}).get("spec") or {}
     if (spec.get("driver") or {}).get("state") != "Absent":
         place = policy.source.span(*_STATE)
         message = f"`state: Absent` of policy '{policy.name}' is in no commit yet: {place.file}:{place.line}."
@@ -63,10 +62,10 @@ def _require_kept(target: policy_edit.Chosen, *, is_whole: bool) -> None:
     """Raise RefusedError where the last commit lacks what is to be deleted: nothing would bring it back."""
     policy, source = target.policy, target.source
     place = policy.source.span("metadata", "name")
-    if (head := policy_edit.at_head(target)) is None:
+    content, head = target.head
+    if head is None:
         message = f"policy '{policy.name}' is in no commit: {place.file}:{place.line}."
         raise errors.RefusedError(message, hint="Commit it first, or delete it yourself.")
-    content = policy_edit.content_at_head(source.name)
     if head != policy.source.data or (is_whole and content != source.text.encode()):
         message = f"{source.name} has edits that are in no commit."
         raise errors.RefusedError(message, hint="Commit them first, or take them back: they would be lost.")
@@ -91,8 +90,7 @@ def _require_applied(target: policy_edit.Chosen, placed: Sequence[policy_edit.Pl
 
 def _require_gone(policy: definitions.Policy, placed: Sequence[policy_edit.Placed]) -> str:
     """Return what the labels of nodes tell. Raises RefusedError while any shows the driver, or where none is known."""
-    every = [(cluster, own) for cluster, decision, _ in placed for own in loaded.apart([decision])]
-    known = [(f"{cluster.name}/{name}", loaded.of(own)) for cluster, own in every for name in own.names]
+    known = [(f"{cluster}/{name}", found) for cluster, name, found in policy_edit.known_drivers(placed)]
     shown = [f"{name} ({found.text})" for name, found in known if found is not None and found.state != "Foreign"]
     if shown:
         are = wording.counted(len(shown), "node")

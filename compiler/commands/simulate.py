@@ -6,14 +6,14 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from compiler import cli, diagnostics, errors, wording
+from compiler import errors, wording
 from compiler.changes.difference import ClusterDifference, Difference
 from compiler.cli import findings
+from compiler.commands import diff
 from compiler.project import comparison, project_file
 from compiler.simulation import durations, forecast, holders
 from compiler.views import simulation
 from compiler.views.diff import data as diff_data
-from compiler.views.diff import text as diff_text
 
 _RUNS, _FEWEST_RUNS, _HOSTS = 20, 3, 200_000
 """Runs, the fewest of them, and the hosts in all runs together above which there are fewer."""
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     snapshot = _snapshot(arguments.pods)
     found = comparison.of_revisions(arguments.revision, arguments.to, project_file.of(arguments), arguments.cluster)
     if found.faults:
-        return _refused(arguments, found)
+        return diff.refused(arguments, found)
     if snapshot is not None and len(found.clusters) > 1:
         raise errors.RefusedError(
             f"--pods is of one cluster, and the change is in {len(found.clusters)}.", hint="Name it by --cluster."
@@ -53,14 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
     body = "".join(f"{line}\n" for line in simulation.lines(forecasts, basis))
     revisions = diff_data.revisions(found)
     return findings.show(arguments, (), body, **revisions, **simulation.data(forecasts, basis))
-
-
-def _refused(arguments: argparse.Namespace, found: Difference) -> int:
-    """Show why a revision does not compile."""
-    body = "".join(f"{line}\n" for line in diff_text.faults(found))
-    own = diagnostics.merged(item for fault in found.faults if fault.side == "to" for item in fault.findings)
-    findings.show(arguments, () if arguments.shape in ("text", "markdown") else own, body)
-    return cli.WRONG
 
 
 def by_default(found: Difference) -> tuple[Sequence[forecast.Forecast], simulation.Basis] | None:

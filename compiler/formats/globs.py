@@ -3,7 +3,7 @@
 import fnmatch
 import functools
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 LINKS: Mapping[str, str] = MappingProxyType(
@@ -27,13 +27,13 @@ def normal(path: str) -> str:
     return posixpath.normpath(f"/{path.lstrip('/')}")
 
 
-def behind_links(path: str) -> str:
-    """Return where an absolute path leads on usual systems: /var/run/cdi/ is /run/cdi."""
-    whole = normal(path)
+def behind_links(glob: str) -> Iterator[tuple[str, str]]:
+    """Yield the links of usual systems that a path or a glob may go through, each with the path behind it."""
+    parts = glob.split("/")
     for link, target in LINKS.items():
-        if whole == link or whole.startswith(f"{link}/"):
-            return target + whole.removeprefix(link)
-    return whole
+        length = link.count("/") + 1
+        if len(parts) >= length and share_branch("/".join(parts[:length]), link):
+            yield link, "/".join((target, *parts[length:]))
 
 
 def share_path(one: str, other: str) -> bool:

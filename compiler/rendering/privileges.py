@@ -120,8 +120,8 @@ def _covers(refusal: str, text: str) -> bool:
     if refused is None or given is None or refused[1] != given[1]:
         return False
     mode = wanted[refused.end() :]
-    paths = itertools.product(*({one[2], globs.behind_links(one[2])} for one in (given, refused)))
-    return (not mode or text.endswith(mode)) and any(_is_around(*pair) for pair in paths)
+    ways = ((one[2], *(real for _, real in globs.behind_links(one[2]))) for one in (given, refused))
+    return (not mode or text.endswith(mode)) and any(itertools.starmap(_is_around, itertools.product(*ways)))
 
 
 def _is_around(path: str, other: str) -> bool:

@@ -34,12 +34,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 def of_plan(view: plan.Plan, wanted: Sequence[str]) -> Iterator[tuple[str, list[Answered], list[Row]]]:
     """Yield each kernel with the answers of a cluster's policies, and their rows."""
+    needs = {each.recipe.name: image_matrix.needs(each.divisions, each.decisions) for each in view.recipes}
     for kernel in wanted:
         found: list[Answered] = []
         rows: list[Row] = []
         for each in view.recipes:
-            needs = image_matrix.needs(each.divisions, each.decisions)
-            there = {need.image for need in needs if need.nodes and need.kernel == kernels.cleaned(kernel)}
+            own, known = needs[each.recipe.name], kernels.cleaned(kernel)
+            there = {need.image for need in own if need.nodes and need.kernel == known}
             for division in each.divisions:
                 for answer in preflight.answers(division, kernel, view.cluster.spec):
                     found.append((each.recipe, answer))

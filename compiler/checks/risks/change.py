@@ -1,6 +1,6 @@
 """A change of the documents of a cluster, as the rules for risks see it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from compiler import names
 from compiler.changes import intent, sides
@@ -8,7 +8,7 @@ from compiler.changes.difference import Basis, ClusterDifference
 from compiler.checks.change import Change
 from compiler.diagnostics import Span
 from compiler.formats import documents
-from compiler.planning import pools
+from compiler.planning import plan, pools
 
 SETTINGS: Mapping[str, documents.Path] = {
     "driver": ("spec", "driver"),
@@ -61,6 +61,15 @@ class RevisionChange(Change, frozen=True, kw_only=True):
             for name in decision.names
         ]
         return self.basis.count(nodes)
+
+    @property
+    def kept_recipes(self) -> Iterator[tuple[plan.RecipePlan, plan.RecipePlan]]:
+        """The plans before and after of each recipe of which the cluster has policies on both sides."""
+        if self.before is not None and self.after is not None:
+            for one in self.before.planned.recipes:
+                later = plan.of_recipe(self.after.planned, one.recipe)
+                if one.divisions and later.divisions:
+                    yield one, later
 
     @property
     def renamed(self) -> Mapping[str, str]:

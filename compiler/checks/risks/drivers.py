@@ -13,7 +13,7 @@ from compiler.changes.effects import DISTURBING, Effect, Placement, Work
 from compiler.checks.output import causes
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import Span, rule
-from compiler.planning import images, plan
+from compiler.planning import images
 from runtime import driver_work
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -307,10 +307,7 @@ def resource_withdrawn(change: RevisionChange) -> Iterator[Acceptable]:
 
 def _uncounted(change: RevisionChange) -> Iterator[Acceptable]:
     """Yield the resources that NFD gives nodes with the hardware of a recipe no more, or fewer of them."""
-    for one in change.before.planned.recipes if change.before else ():
-        later = plan.of_recipe(change.after.planned, one.recipe) if change.after else None
-        if later is None or not (one.divisions and later.divisions):
-            continue
+    for one, later in change.kept_recipes:
         has = later.recipe.extended
         lost = [name for name, amount in one.recipe.extended.items() if _is_less(has.get(name), amount)]
         if lost:

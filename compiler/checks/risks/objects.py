@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from compiler import names, recipes, repeats, wording
+from compiler import names, repeats, wording
 from compiler.changes import difference
 from compiler.changes import objects as changed_objects
 from compiler.changes.acceptance import Acceptable, Place
@@ -55,13 +55,8 @@ def privilege_gained(change: RevisionChange) -> Iterator[Acceptable]:
 @rule("admission-withdrawn", "risk")
 def admission_withdrawn(change: RevisionChange) -> Iterator[Acceptable]:
     """The API server adds to pods what it has added for a recipe, while the cluster keeps the recipe."""
-    if change.before is None or change.after is None:
-        return
-    for one in change.before.planned.recipes:
-        later = plan.of_recipe(change.after.planned, one.recipe)
-        if not (one.divisions and later.divisions):
-            continue
-        had, has = (_added(each.recipe, side.planned) for each, side in ((one, change.before), (later, change.after)))
+    for one, later in change.kept_recipes:
+        had, has = _added(one), _added(later)
         lost = repeats.grouped((resource, given) for resource, given in sorted(had - has))
         for resource, given in lost.items():
             what = wording.listed([" ".join(filter(None, (one.field, one.what))) for one in given], most=_MOST)
@@ -75,13 +70,13 @@ def admission_withdrawn(change: RevisionChange) -> Iterator[Acceptable]:
             )
 
 
-def _added(recipe: recipes.Recipe, planned: plan.Plan) -> set[tuple[str, expressions.Set]]:
+def _added(one: plan.RecipePlan) -> set[tuple[str, expressions.Set]]:
     """Return what the API server adds to pods for a recipe, by the resource that they ask for."""
-    if not supported.can_mutate(planned.cluster.spec):
+    if not supported.can_mutate(one.cluster.spec):
         return set()
     return {
         (resource, given)
-        for stated in recipe.admission
+        for stated in one.recipe.admission
         for mutation in stated["mutations"]
         for given in expressions.read(mutation["applyConfiguration"])
         if isinstance(given, expressions.Set)
