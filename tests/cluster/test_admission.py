@@ -1,6 +1,7 @@
 """What the API server adds to pods that ask for EPC memory, by the policies of the recipe intel-sgx."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -26,8 +27,9 @@ def container(name: str = "main", epc: str | None = "512Ki", **more: Any) -> dic
 class Made:
     """Pods that a control plane with the policies of the recipe would make."""
 
-    def __init__(self, plane: control_planes.ControlPlane) -> None:
+    def __init__(self, plane: control_planes.ControlPlane, reorder: Callable[[int], None]) -> None:
         self._plane = plane
+        self.reorder = reorder
 
     def answer(self, *containers: dict[str, Any], provider: str = "", volumes: Any = ()) -> Any:
         metadata = {"name": "pod", **({"annotations": {QUOTE: provider}} if provider else {})}
@@ -49,7 +51,11 @@ def made(control_plane: control_planes.ControlPlane, objects: kinds.Objects) -> 
     control_plane.api.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
     for item in every:
         objects.apply(item.data, item.text, "kae")
-    found = Made(control_plane)
+
+    def reorder(count: int) -> None:
+        objects.merge(every[0].data, {"metadata": {"annotations": {"changed": str(count)}}})
+
+    found = Made(control_plane, reorder)
 
     def in_force() -> bool:
         # The API server's plugin hears of a policy a moment later.
@@ -138,6 +144,17 @@ def test_a_variable_with_a_source_of_its_own_leaves_its_container_out(made: Made
     assert variables(pod)["main"] == [{"name": "SGX_AESM_ADDR", "valueFrom": source}]
     assert amounts(pod)["main"][ENCLAVE] == "1"
     assert "volumes" not in pod["spec"]
+
+
+def test_the_policies_act_in_any_order(made: Made) -> None:
+    # The API server keeps them in a map, and runs them in the order in which it last walked that: at each change anew.
+    seen = []
+    for count in range(12):
+        made.reorder(count)
+        time.sleep(1.2)  # It looks for changes each second.
+        seen.append(made.answer(container("aesmd"), container("main"), provider="aesmd").status)
+
+    assert seen == [201] * 12
 
 
 def test_a_part_of_a_byte_is_refused_by_the_api_server_itself(made: Made) -> None:
