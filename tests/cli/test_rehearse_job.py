@@ -248,6 +248,16 @@ def test_no_line_of_a_rehearsal_is_a_workflow_command(world: World, clone: Path,
     ]
 
 
+def test_a_summary_that_would_be_too_long_leads_to_the_log(world: World, clone: Path, whole: Path) -> None:
+    world.install(world.folder / "bin/kae", "seq 2000")
+    summary = world.folder / "summary"
+
+    done = rehearse(world, clone, whole, GITHUB_STEP_SUMMARY=str(summary))
+
+    assert done.stdout.endswith("\n2000\n")
+    assert summary.read_text().endswith("\n    999\n    1000\n\nThe log has the rest.\n")
+
+
 def test_the_summary_says_why_there_is_no_rehearsal(world: World, clone: Path) -> None:
     summary = world.folder / "summary"
 

@@ -29,7 +29,8 @@ summarise() {
     {
         printf '### %s\n\n' "$1"
         # Other control characters could end a line of code. A summary may have 1 MiB.
-        LC_ALL=C tr -d '\000-\010\013-\037\177' | LC_ALL=C cut -b 1-500 | sed -n '1,1000s/^/    /p'
+        LC_ALL=C tr -d '\000-\010\013-\037\177' | LC_ALL=C cut -b 1-500 \
+            | sed -n -e '1,1000s/^/    /p' -e '1001s/.*/\nThe log has the rest./p'
     } >>"$GITHUB_STEP_SUMMARY"
 }
 
