@@ -1,7 +1,6 @@
 """Policies of both interfaces in one cluster: their objects, what a node can have once, and what is told of it."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 import yaml
 
 from compiler.changes import objects
-from device_plugin.dra import slices
 from tests import builders, in_process, project, revisions
 from tests.cli import answers, livecluster
 from tests.kube import apiserver
@@ -187,23 +185,6 @@ def test_the_rights_that_come_with_dra_are_privileges_and_so_is_what_confines_th
         GUARD,
         "validatingadmissionpolicybinding-ascend-device-plugin.yaml",
     ]
-
-
-@pytest.mark.parametrize("node", ["n1", "n1.example.com", "n" * 63, ".".join(["n" * 60] * 4)])
-def test_the_guard_allows_the_names_that_a_device_plugin_gives_its_slices(node: str, tmp_path: Path) -> None:
-    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), n1=("a", "ascend"))
-    answers.told(tmp_path, "compile")
-    guard = yaml.safe_load((tmp_path / "output/east/guard" / GUARD).read_text())["spec"]
-    (judged,) = (each["expression"] for each in guard["validations"] if "matches" in each["expression"])
-    _, plain, digest, end = re.findall("'([^']+)'", judged)
-    beginning = plain if len(node) <= 200 else digest
-    stem = node if len(node) <= 200 else node[:192]
-
-    made = slices.slices("kae-ascend.openfuyao.com", node, None, [{}] * 100, 1)
-
-    names = [item["metadata"]["name"] for item in made]
-    assert [name for name in names if not name.startswith(f"{stem}-")] == []
-    assert [name for name in names if not re.match(beginning + end, name.removeprefix(f"{stem}-"))] == []
 
 
 GUARD = "validatingadmissionpolicy-ascend-device-plugin.yaml"
