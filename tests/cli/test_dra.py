@@ -372,7 +372,7 @@ def test_status_tells_the_devices_of_nodes_as_planned_published_and_unhealthy(tm
         server.put(*own, *livecluster.objects(tmp_path, "east"))
         server.put(
             published("n1", 1, None, None, None, None),
-            published("n1", 2, None, "unhealthy", "given-by-device-plugin"),
+            published("n1", 2, None, "unhealthy", "given-by-device-plugin", "given-by-claim"),
             published("n1", 9, None, driver="gpu.example.com"),
         )
         asked = ("status", "--kubeconfig", str(server.kubeconfig))
@@ -380,11 +380,11 @@ def test_status_tells_the_devices_of_nodes_as_planned_published_and_unhealthy(tm
 
     assert (
         "\ndevices by DRA:\n"
-        "  example.com/npu on n1: ? planned, 3 published, 1 unhealthy\n"
+        "  example.com/npu on n1: ? planned, 4 published, 1 unhealthy\n"
         "  example.com/npu on n2: ? planned, 0 published, 0 unhealthy\n"
     ) in text
     assert json.loads(data)["cluster"]["devices"] == [
-        {"node": "n1", "resource": "example.com/npu", "planned": None, "published": 3, "unhealthy": 1},
+        {"node": "n1", "resource": "example.com/npu", "planned": None, "published": 4, "unhealthy": 1},
         {"node": "n2", "resource": "example.com/npu", "planned": None, "published": 0, "unhealthy": 0},
     ]
 
