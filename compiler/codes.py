@@ -160,6 +160,7 @@ TABLE = {
     "claims-unended": ("risk", "A change takes no device plugin with the interface DRA from a node: nobody else ends claims of its devices."),
     "program-removed": ("risk", "A change takes no device plugin and no vendor's program from a node."),
     "resource-withdrawn": ("risk", "The device plugins and programs that stay on a node offer what they have offered."),
+    "pace-bypassed": ("risk", "No more nodes come to another DaemonSet and change their driver in one step than its maxUnavailable."),
     "guard-off": ("risk", "Drivers that evict pods are confined to their own node."),
     "crd-pruned": ("risk", "A CustomResourceDefinition stays, and with it the objects of its kind."),
     "namespace-pruned": ("risk", "A Namespace stays, and with it all that is in it."),

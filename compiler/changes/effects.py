@@ -70,7 +70,13 @@ class Drain(msgspec.Struct, frozen=True, kw_only=True):
     most: int | None
     """The most pods of one node that can hold a device: its devices, times their sharing; None where it is unknown."""
     hosts_at_a_time: int
-    """Over all pools of the policy in the cluster."""
+    """Of those on which a pod holds a device, over all pools of the policy in the cluster."""
+    rolls: bool
+    """True where the pods of a DaemonSet are replaced, which its maxUnavailable paces.
+
+    One to which the nodes come makes all of its pods at once, and a host without a pod that holds a device waits for
+    nobody.
+    """
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,7 +308,7 @@ def _effect(
         reasons=done.reasons,
         images=() if recipe.builtin or _OF_IMAGES.isdisjoint(done.reasons) else done.images,
         kernels=booted,
-        drain=_drain(left, right, done.reasons) if done.work in DISTURBING else None,
+        drain=_drain(left, right, done.reasons, rolls=going == coming) if done.work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
         standing=tuple(old.name for old, _ in served.values() if old is not None and old in stays)
@@ -443,7 +449,7 @@ def _may_have(half: Half) -> bool:
     return half.decision is not None and half.decision.driver.obstacle not in ("hardware", "labels")
 
 
-def _drain(left: Half, right: Half, reasons: Sequence[str]) -> Drain | None:
+def _drain(left: Half, right: Half, reasons: Sequence[str], *, rolls: bool) -> Drain | None:
     config = right.config or left.config
     if "enabledCleanup" in reasons:
         config = left.config  # The installer that goes cleans up, by what it was told.
@@ -455,6 +461,7 @@ def _drain(left: Half, right: Half, reasons: Sequence[str]) -> Drain | None:
         # New virtual functions are offered when the host has had its turn.
         most=_most(left, left if "sriov" in reasons else right, config),
         hosts_at_a_time=len(config.leases.names),
+        rolls=rolls,
     )
 
 

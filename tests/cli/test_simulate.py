@@ -13,6 +13,7 @@ from tests.cli.answers import refused, told
 
 PAGE = Path(__file__).parents[2] / "docs/foresight.md"
 HALF = ("percent: 50\n          version: 2.2.0", "percent: 50\n          version: 2.3.0")
+VERSION = "          version: 2.3.0\n"
 HPRE = "openfuyao.com/kae.hpre"
 STEPS = {"store-driver": 5, "drain-devices": 10, "begin-change": 1, "load-modules": 8, "end-change": 1}
 
@@ -123,6 +124,38 @@ def test_a_change_of_the_device_plugin_swaps_no_driver_and_evicts_nobody(rollout
 
 def test_hosts_away_are_as_many_as_leases(half: Path) -> None:
     assert cluster(half)["hostsAway"]["most"] == 2
+
+
+EMPTY = {"apiVersion": "v1", "kind": "List", "items": []}
+
+
+def test_idle_hosts_of_a_new_wave_change_at_once_where_those_of_a_bump_do_not(rollout: Path) -> None:
+    """`kae diff`, the comment and the simulation say what an empty snapshot of pods shows."""
+    project.write(rollout, {"empty.json": json.dumps(EMPTY)})
+
+    def said(version: tuple[str, str]) -> tuple[int, int, str, str]:
+        diffs.edit(rollout, version)
+        away, idle = (cluster(rollout, *more) for more in ((), ("--pods", "empty.json", "--failure-rate", "1")))
+        comment = told(rollout, "diff", "-o", "markdown")
+        return (
+            away["hostsAwayIfIdle"],
+            sum(each["hosts"] for each in idle["halts"] if each["cause"] == "failed"),
+            comment,
+            told(rollout, "simulate"),
+        )
+
+    wave = "        - name: half\n"
+    most, failed, comment, text = said((wave, f"        - name: new\n          percent: 49\n{VERSION}{wave}"))
+    assert (most, failed) == (12, 12)
+    assert "2 hosts at a time; hosts without such pods change all at once. |" in comment
+    assert "in use: where devices are unused, up to 12 hosts at once are without them." in comment
+    assert "  where devices are unused: up to 12 hosts without devices at once\n" in text
+
+    diffs.edit(rollout, (f"        - name: new\n          percent: 49\n{VERSION}", ""))
+    most, failed, comment, text = said(HALF)
+    assert (most, failed) == (2, 2)
+    assert "2 hosts at a time; hosts without such pods change as maxUnavailable allows. |" in comment
+    assert "where devices are unused" not in comment + text
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_one_another(half: Path) -> None:

@@ -15,6 +15,7 @@ _WAVE = f"""\
           nodes: [kp-1]
           version: 2.2.0
 """
+_PAIR = _WAVE.replace("[kp-1]\n          version: 2.2.0", "[kp-1, kp-2]\n          version: 2.3.0")
 _FROZEN = f"""\
 {_DRIVER}    rollout:
       frozen:
@@ -123,6 +124,7 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
     {
         "privilege-gained": (_driver(f"{_DRIVER}    drain:\n      enabled: false\n"), _driver(_DRIVER)),
         "large-step": ({}, _driver(_DRIVER.replace("2.2.0", "2.3.0"))),
+        "pace-bypassed": ({}, _driver(_PAIR)),
         "waves-skipped": (_driver(_WAVE), _driver(_WAVE.replace("2.2.0", "2.3.0"))),
         "frozen-touched": (_driver(_FROZEN), _driver(_FROZEN.replace("2.1.0", "2.2.0"))),
         "driver-removed": ({}, _driver(f"{_DRIVER}    state: Absent\n")),

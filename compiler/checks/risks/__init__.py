@@ -27,6 +27,8 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     waves.programs_skipped,
     drivers.large_step,
     drivers.large_program_step,
+    drivers.pace_bypassed,
+    drivers.pace_bypassed_by_programs,
     drivers.program_disrupts,
     drivers.driver_downgrade,
     drivers.drain_unbounded,

@@ -127,6 +127,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
             "timeoutSeconds": drain.timeout_seconds,
             "podsPerNode": drain.most,
             "hostsAtATime": drain.hosts_at_a_time,
+            "rolls": drain.rolls,
         },
         **({"kernels": {"before": effect.kernels[0], "after": effect.kernels[1]}} if effect.kernels else {}),
         **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import repeat
 
 import msgspec
+from msgspec import structs
 
 from compiler import wording
 from compiler.changes.effects import CONTENT, DISTURBING, Effect, Placement, Work
@@ -379,7 +380,7 @@ def _driver_key(effect: Effect) -> Hashable:
     pod = effect.driver_pod if effect.work == "cleared" else None
     versions = None if effect.work in ("restarts", "cleared") else (was and was.version, now and now.version)
     exchanged = effect.images or (now.driver if now and effect.work == "may-swap" else None)
-    drain = effect.drain and (effect.drain.evicts, effect.drain.timeout_seconds, effect.drain.hosts_at_a_time)
+    drain = effect.drain and structs.replace(effect.drain, most=None)
     moves = was and now and _moves(was, now) and (was.policy == now.policy and now.pool)
     return policies, effect.work, pod, effect.reasons, versions, exchanged, effect.recipe.name, drain, moves
 
@@ -496,17 +497,19 @@ def _drained(group: Sequence[Effect]) -> str:
     drain, device = drains[0], group[0].recipe.words.device
     counts = [each.most for each in drains if each.most is not None]
     most = max(counts) if len(counts) == len(drains) else None
+    several = _size(group) > 1
+    idle = "as maxUnavailable allows" if drain.rolls else "all at once"
+    if most == 0:
+        return f"; no pod holds {device} there{f', so they change {idle}' if several else ''}"
     hosts = "one host" if drain.hosts_at_a_time == 1 else f"{drain.hosts_at_a_time} hosts"
     each = " in each cluster" if len(_clusters(group)) > 1 else ""
-    pace = f", {hosts} at a time{each}" if _size(group) > 1 else ""
-    if most == 0:
-        return f"{pace}; no pod holds {device} there"
-    who = "it" if _size(group) == 1 else "each"
+    pace = f", {hosts} at a time{each}; hosts without such pods change {idle}" if several else ""
+    who = "each" if several else "it"
     held = f"up to {wording.counted(most, 'pod')}" if most is not None else "all pods"
     held = f"{held} that hold{'s' if most == 1 else ''} {device}"
     if drain.evicts:
-        return f"{pace}; {who} first evicts {held}"
-    return f"{pace}; {who} waits up to {drain.timeout_seconds} s for {held}, and evicts none"
+        return f"; {who} first evicts {held}{pace}"
+    return f"; {who} waits up to {drain.timeout_seconds} s for {held}, and evicts none{pace}"
 
 
 def _plugin_key(effect: Effect) -> Hashable:

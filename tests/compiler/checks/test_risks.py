@@ -86,6 +86,52 @@ def test_more_than_half_of_the_nodes_at_once_is_a_large_step(before: Spec | None
     assert risks(before, after).keys() & {"large-step"} == codes
 
 
+def wave(name: str, nodes: Sequence[str], version: str = "2.2.0", rest: str = "2.3.0") -> dict[str, Any]:
+    return spec(rest, rollout={"waves": [{"name": name, "nodes": nodes, "version": version}]})
+
+
+PACED = {"maxUnavailable": 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_told"),
+    [
+        pytest.param(
+            PLAIN, wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0"), True, id="a wave and its version"
+        ),
+        pytest.param(wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0"), PLAIN, True, id="the way back"),
+        pytest.param(PLAIN, wave("canary", NAMES[:1], version="2.3.0", rest="2.2.0"), False, id="one node"),
+        pytest.param(PLAIN, wave("canary", NAMES[:2], rest="2.2.0"), False, id="a wave with what they have"),
+        pytest.param(
+            wave("canary", NAMES[:2], rest="2.2.0"),
+            wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0"),
+            False,
+            id="a version where they are",
+        ),
+        pytest.param(
+            spec(rollout=PACED),
+            spec(rollout={**PACED, "waves": [{"name": "canary", "nodes": NAMES[:2], "version": "2.3.0"}]}),
+            False,
+            id="as many as maxUnavailable",
+        ),
+        pytest.param(
+            PLAIN, spec(rollout={"frozen": [{"name": "x", "nodes": NAMES[:2], "version": "2.1.0"}]}), True, id="frozen"
+        ),
+        pytest.param(
+            spec(kernelMappings=[{"name": "all", "regexp": "."}]),
+            spec(kernelMappings=[{"name": "new", "regexp": "5", "version": "2.3.0"}, {"name": "all", "regexp": "."}]),
+            True,
+            id="a mapping",
+        ),
+        pytest.param(None, wave("canary", NAMES[:2], version="2.3.0"), False, id="first install"),
+    ],
+)
+def test_nodes_that_come_to_a_daemon_set_with_another_driver_are_not_paced(
+    before: Spec | None, after: Spec, *, is_told: bool
+) -> None:
+    assert ("pace-bypassed" in risks(before, after)) == is_told
+
+
 @pytest.mark.parametrize(("count", "codes"), [(1, set()), (2, {"large-step"})])
 def test_one_node_is_never_a_large_step(count: int, codes: set[str]) -> None:
     assert risks(PLAIN, BIG_STEP, nodes=[builders.node(name) for name in NAMES[:count]]).keys() == codes
@@ -95,10 +141,6 @@ def test_nodes_that_join_make_no_large_step_small() -> None:
     before, joined = ([builders.node(f"kp-{number}") for number in range(count)] for count in (4, 40))
 
     assert "large-step" in risks(PLAIN, waves("2.3.0"), nodes_before=before, nodes=joined)
-
-
-def wave(name: str, nodes: Sequence[str], version: str = "2.2.0", rest: str = "2.3.0") -> dict[str, Any]:
-    return spec(rest, rollout={"waves": [{"name": name, "nodes": nodes, "version": version}]})
 
 
 @pytest.mark.parametrize(
