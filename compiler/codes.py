@@ -151,6 +151,7 @@ TABLE = {
     "privilege-gained": ("risk", "A change gives no object a privilege that its component did not have, and takes away nothing that confines it."),
     "large-step": ("risk", "A change disturbs at most limits.stepPercent of a policy's nodes, or one node."),
     "waves-skipped": ("risk", "A driver is on the nodes of a wave before it comes to those after it."),
+    "wave-unproven": ("risk", "Before the driver of a wave comes to others, all nodes of the wave have it, as far as labels tell."),
     "frozen-touched": ("risk", "A change leaves the drivers of frozen groups as they are."),
     "driver-removed": ("risk", "A change takes no driver or installer from a node, and not all nodes from the inventory."),
     "driver-downgrade": ("risk", "A change brings no older driver."),

@@ -36,6 +36,15 @@ def text_of(folder: Path, name: str = TLS) -> str:
     return (folder / name).read_bytes().decode()
 
 
+def have_west(folder: Path) -> None:
+    """Give the policy a second cluster, which has no node of the examples by name."""
+    text = text_of(folder, "inventory/east.json").replace("east", "west").replace("kp920-", "kp930-")
+    cluster = text_of(folder, "policies/cluster.yaml").replace("east", "west")
+    project.write(folder, {"inventory/west.json": text, "policies/west.yaml": cluster})
+    diffs.edit(folder, ("clusters: [east]", "clusters: [east, west]"))
+    revisions.commit(folder)
+
+
 def changed(folder: Path) -> list[str]:
     """The lines that differ from the last commit."""
     shown = revisions.git(folder, "diff", "--unified=0", "--ignore-cr-at-eol")
@@ -120,6 +129,17 @@ def test_a_promotion_gives_the_policy_what_the_wave_has(folder: Path) -> None:
         *("-    version: 2.2.0", "+    version: 2.3.0", "-          version: 2.2.0", "+          version: 2.3.0"),
     ]
     assert told(folder, "promote", "tls/canary") == f"{TLS}:19: tls: the policy has what wave canary has already\n"
+
+
+def test_a_promotion_names_the_clusters_in_which_nobody_has_tried(folder: Path) -> None:
+    have_west(folder)
+    diffs.edit(folder, ("        - name: canary\n", "        - name: canary\n          clusters: [west]\n"))
+    told(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0")
+
+    answer = in_process.kae(folder, "promote", "tls/canary", "--check")
+
+    assert "; half keeps other values; wave canary has no node in cluster east\n" in answer.out
+    assert json.loads(in_process.kae(folder, "promote", "tls/canary", "-o", "json").out)["untried"] == ["east"]
 
 
 @pytest.mark.parametrize(

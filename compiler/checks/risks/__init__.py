@@ -25,6 +25,7 @@ _RULES: tuple[Callable[[RevisionChange], Iterator[Acceptable]], ...] = (
     drivers.frozen_programs,
     waves.waves_skipped,
     waves.programs_skipped,
+    waves.wave_unproven,
     drivers.large_step,
     drivers.large_program_step,
     drivers.pace_bypassed,

@@ -158,6 +158,40 @@ def test_a_wave_that_a_change_takes_away_has_shown_nothing(after: Spec, *, skipp
     assert ("waves-skipped" in risks(wave("canary", NAMES[:1], rest="2.2.0"), after)) == skipped
 
 
+TRIED = wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0")
+
+
+def loaded(version: str, state: str = "Ready") -> list[snapshot.Node]:
+    """Return the nodes, of which the first has this driver by its labels."""
+    labels = {"openfuyao.com/kae.driver-version": version, "openfuyao.com/kae.driver-state": state}
+    return [builders.node(name, labels if name == NAMES[0] else {}) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "nodes", "said"),
+    [
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), loaded("2.2.0", "Failed"), "1 node (kp-1) loaded 2.2.0 (Failed), "),
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), loaded("2.2.0"), "1 node (kp-1) loaded 2.2.0, wants 2.3.0."),
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), loaded("2.3.0"), ""),
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), None, ""),
+        (TRIED, TRIED, loaded("2.2.0", "Failed"), ""),
+        (wave("canary", [], "2.3.0", "2.2.0"), wave("canary", [], "2.3.0"), None, "it has no node with a driver."),
+        (wave("canary", [], "2.2.0", "2.2.0"), wave("canary", [], "2.2.0"), None, ""),
+        (wave("canary", NAMES[:2], rest="2.2.0"), wave("canary", NAMES[:2], "2.3.0"), loaded("2.2.0"), ""),
+    ],
+    ids=["failed", "not done", "done", "no labels", "nothing comes", "no node", "another version", "as well"],
+)
+def test_a_wave_whose_nodes_have_not_its_driver_has_shown_nothing(
+    before: Spec, after: Spec, nodes: Sequence[snapshot.Node] | None, said: str
+) -> None:
+    found = risks(before, after, nodes=nodes).get("wave-unproven")
+
+    assert (found is not None) == bool(said)
+    assert found is None or f"comes to rest of policy 'tls', and wave canary has not shown that it works: {said}" in (
+        found.finding.message
+    )
+
+
 def test_a_wave_that_goes_after_it_had_the_driver_is_not_skipped() -> None:
     shown = wave("canary", NAMES[:1], version="2.3.0", rest="2.2.0")
 
