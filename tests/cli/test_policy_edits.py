@@ -343,10 +343,27 @@ def test_a_policy_retires_by_two_commits(folder: Path) -> None:
     assert "the output of the last commit does not remove the driver of policy 'tls': output/east/" in uncompiled
     assert "labels show the driver of policy 'tls' on " in labelled
     assert second.startswith(
-        f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes, "
-        "where labels tell: `kae status` asks the cluster\n"
+        f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes; "
+        "nobody has asked the hosts, which `kae status` does\n"
     )
     assert not (folder / TLS).exists()
+
+
+def test_a_policy_that_retires_names_the_nodes_on_which_nothing_removes_its_driver(folder: Path) -> None:
+    node = '"topology.kubernetes.io/zone":"rack1"},"name":"kp920-rack1-03"'
+    opted_out, shown = '"openfuyao.com/kae.deploy.driver":"false",', '"openfuyao.com/kae.driver-version":"2.2.0",'
+    diffs.edit(folder, (node, opted_out + node), file="inventory/east.json")
+    first = told(folder, "retire", "tls")
+    compiled(folder)
+    second = in_process.kae(folder, "retire", "tls", "--check").out
+    diffs.edit(folder, (opted_out, opted_out + shown), file="inventory/east.json")
+    refusal = refused(1, folder, "retire", "tls")
+
+    text = "a driver stays on 1 node without an installer: east/kp920-rack1-03 (it has opted out: openfuyao.com/kae.depl"
+    assert text in first
+    assert text in second
+    assert ", which were to remove the drivers before." in second
+    assert "hint: No installer runs on east/kp920-rack1-03: it has opted out: openfuyao.com/kae.deploy." in refusal
 
 
 def test_a_node_that_has_not_got_its_driver_yet_is_not_frozen_at_it_as_if_it_had(folder: Path) -> None:

@@ -62,9 +62,9 @@ _DRIVER: Mapping[str, str] = {
     "removes-any": "lose{s} a driver{place}, if there is one",
     "leaves": "keep{s} {was} without an installer{place}",
     "restarts": "get{s} {a}new installer pod{plural}{place}, and keep{s} {its} driver{plural}",
-    "cleared": "get{s} {a}new installer pod{plural}{place}, which {have} removed the driver{plural} before",
+    "cleared": "get{s} {a}new installer pod{plural}{place}, which {were} to remove the driver{plural} before",
     "cleared-created": "get{s} {a}installer pod{plural}{place}, which remove{s} a driver that is there",
-    "cleared-deleted": "lose{s} {its} installer pod{plural}{place}, which {have} removed the driver{plural} before",
+    "cleared-deleted": "lose{s} {its} installer pod{plural}{place}, which {were} to remove the driver{plural} before",
 }
 """What the installer does to a driver, with the marks of `_said`."""
 
@@ -105,8 +105,8 @@ _SETTINGS: Mapping[str, str] = {
 }
 """The words for settings whose names are no words of people."""
 
-_ONE = {"s": "s", "es": "es", "its": "its", "it": "it", "a": "a ", "plural": "", "have": "has"}
-_MANY = {"s": "", "es": "", "its": "their", "it": "them", "a": "", "plural": "s", "have": "have"}
+_ONE = {"s": "s", "es": "es", "its": "its", "it": "it", "a": "a ", "plural": "", "were": "was"}
+_MANY = {"s": "", "es": "", "its": "their", "it": "them", "a": "", "plural": "s", "were": "were"}
 """What stands for the marks of a sentence on one node, and of one on several."""
 
 _CLUSTERS = 3
