@@ -20,9 +20,12 @@ def run(arguments: argparse.Namespace) -> int:
         source = edits.written(target.source, target.at, _STATE, "Absent")
         line = target.line(source, *_STATE)
         said = f"{line}: {policy.name}: state Absent removes the driver from its nodes"
-        said += _unserved_text(policy_edit.placed(arguments, target))
+        placed = policy_edit.placed(arguments, target)
+        said += _unserved_text(placed)
         again = f"`kae retire {policy.name}` again deletes the policy"
-        then = f"`kae compile` and a commit; when no node has the driver and the inventory says so, {again}."
+        then = (
+            f"{_compile(target, placed)} and a commit; when no node has the driver and the inventory says so, {again}."
+        )
         return policy_edit.finish(arguments, target, source, said, then, step="absent")
     if policy.installed is not None:
         _require_committed(target)
@@ -108,6 +111,21 @@ def _require_gone(policy: definitions.Policy, placed: Sequence[policy_edit.Place
         message = f"the inventory has no node of policy '{policy.name}', so nothing tells that its driver is gone."
         raise errors.RefusedError(message, hint="Restore the inventory; or delete the policy yourself.")
     return f"no label shows its driver on its {nodes}; nobody has asked the hosts, which `kae status` does"
+
+
+def _compile(target: policy_edit.Chosen, placed: Sequence[policy_edit.Placed]) -> str:
+    """Return the compile that removes the driver, with what it asks to accept for frozen nodes."""
+    policy, frozen = target.policy, dict[str, list[str]]()
+    for cluster, decision, division in placed:
+        group = division.group(decision.node.name)
+        if group is not None and group.sort == "frozen" and decision.driver.image is not None:
+            frozen.setdefault(cluster.name, []).extend(decision.names)
+    if not frozen:
+        return "`kae compile`"
+    scopes = "".join(f" --accept thaws-nodes:{cluster}/{policy.name}" for cluster in sorted(frozen))
+    number = sum(map(len, frozen.values()))
+    loses = "loses" if number == 1 else "lose"
+    return f"`kae compile{scopes}`, as {wording.counted(number, 'frozen node')} {loses} the driver too,"
 
 
 def _unserved(placed: Sequence[policy_edit.Placed]) -> Mapping[str, str]:

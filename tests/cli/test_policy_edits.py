@@ -359,11 +359,32 @@ def test_a_policy_that_retires_names_the_nodes_on_which_nothing_removes_its_driv
     diffs.edit(folder, (opted_out, opted_out + shown), file="inventory/east.json")
     refusal = refused(1, folder, "retire", "tls")
 
-    text = "a driver stays on 1 node without an installer: east/kp920-rack1-03 (it has opted out: openfuyao.com/kae.depl"
+    text = (
+        "a driver stays on 1 node without an installer: east/kp920-rack1-03 (it has opted out: openfuyao.com/kae.depl"
+    )
     assert text in first
     assert text in second
     assert ", which were to remove the drivers before." in second
     assert "hint: No installer runs on east/kp920-rack1-03: it has opted out: openfuyao.com/kae.deploy." in refusal
+
+
+def test_a_policy_that_retires_takes_the_driver_from_frozen_nodes_where_a_person_accepts_it(folder: Path) -> None:
+    told(folder, "freeze", "tls", "batch7", *NODES)
+    compiled(folder)
+    accept = "thaws-nodes:east/tls"
+
+    first = told(folder, "retire", "tls")
+    refusal = refused(1, folder, "compile")
+    told(folder, "compile", "--accept", accept)
+
+    assert (
+        f"\nNext: `kae compile --accept {accept}`, as 2 frozen nodes lose the driver too, and a commit; when no node"
+        in first
+    )
+    assert (
+        "2 nodes (kp920-rack1-03 and kp920-rack1-04) of cluster 'east' lose the driver in the frozen group" in refusal
+    )
+    assert "leave the frozen group" not in refusal
 
 
 def test_a_node_that_has_not_got_its_driver_yet_is_not_frozen_at_it_as_if_it_had(folder: Path) -> None:
