@@ -57,6 +57,13 @@ def of(decision: plan.Decision) -> Loaded | None:
     return None if version is None and state is None else Loaded(version or "", state or "", _wanted(decision))
 
 
+def has(decision: plan.Decision, node: snapshot.Node) -> bool:
+    """Return whether the labels of a node show the driver that its decision has for it."""
+    version, state = map(node.label, _keys(decision.recipe))
+    wanted = _wanted(decision) or ""
+    return wanted != "" and version == driver_labels.value(wanted) and state in (None, "", "Ready")
+
+
 def _wanted(decision: plan.Decision) -> str | None:
     if decision.pool is None:
         return None

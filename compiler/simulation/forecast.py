@@ -107,6 +107,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """True where pods that hold a device are guessed, as no snapshot tells of them."""
     uncertain: int = 0
     """Hosts whose driver may change, or not."""
+    loaded: int = 0
+    """Hosts that have the driver that they get, by their labels."""
     unknown: int = 0
     """Hosts of which the number of devices or of their holders is unknown."""
 
@@ -123,13 +125,14 @@ def of_cluster(
     if not fleet.hosts:
         return None
     runs = [rollout.run(fleet, durations.draws(fleet, known, rate, chance)) for chance in chances]
-    works = [effect for effect in difference.effects if effect.work in effects.DISTURBING]
+    works = [effect for effect in difference.effects if effect.work in effects.DISTURBING and not effect.is_loaded]
     summed = _sum(difference.cluster, fleet, runs)
     return msgspec.structs.replace(
         summed,
         idle=_idle(fleet),
         guessed=snapshot is None and any(host.held for host in fleet.hosts),
         uncertain=sum(len(effect.nodes) for effect in works if effect.work == "may-swap"),
+        loaded=sum(len(effect.nodes) for effect in difference.effects if effect.is_loaded),
         unknown=sum(len(effect.nodes) for effect in works if _is_unknown(effect)),
     )
 
@@ -191,6 +194,9 @@ class _Fleet:
         ref, work = effect.daemon_set, effect.work
         # Where no pod comes, as on a node that has booted another kernel, the change starts nothing.
         if ref is None or effect.driver_pod is None or work not in (*CHANGING, *_RESTARTING):
+            return
+        if effect.is_loaded:
+            yield from (self._host(ref, node, changes=False) for node in effect.nodes)
             return
         fields: dict[str, Any] = {"changes": work in CHANGING, "stages": work in _STAGING}
         place = effect.before or effect.after

@@ -158,6 +158,33 @@ def test_idle_hosts_of_a_new_wave_change_at_once_where_those_of_a_bump_do_not(ro
     assert "where devices are unused" not in comment + text
 
 
+@pytest.mark.parametrize("waves", [diffs.WAVES, ""], ids=["groups", "by examples"])
+def test_hosts_that_have_what_they_get_by_their_labels_are_done(rollout: Path, waves: str) -> None:
+    """A rollout to all nodes has come half way, and goes back."""
+    diffs.edit(rollout, (diffs.WAVES, waves))
+    text = (rollout / "policies/tls.yaml").read_text()
+    project.write(rollout, {"policies/tls.yaml": text.replace("2.2.0", "2.3.0")})
+    given = (rollout / "inventory/east.json").read_text()
+    for state, rack in (("Ready", "rack1"), ("Failed", "rack2")):
+        labels = f'"openfuyao.com/kae.driver-state":"{state}","openfuyao.com/kae.driver-version":"2.2.0",'
+        given = given.replace(
+            f'{{"labels":{{"pool":"tls","topology.kubernetes.io/zone":"{rack}"', f'{{"labels":{{{labels}"pool":"tls"'
+        )
+    project.write(rollout, {"inventory/east.json": given})
+    revisions.commit(rollout)
+    project.write(rollout, {"policies/tls.yaml": text})
+
+    found = cluster(rollout)
+    comment = told(rollout, "diff", "-o", "markdown")
+
+    assert (found["hosts"], found["pods"], found["loadedHosts"]) == (16, 8, 8)
+    assert found["evictions"]["most"] == 32
+    assert "show the version that comes on 8 hosts: no driver changes there, unless" in told(rollout, "simulate")
+    assert "24 nodes of policy tls go from driver 2.3.0 to 2.2.0 in cluster east" in comment
+    assert ", and labels in the inventory show 2.2.0 on 8 of them already; each first evicts" in comment
+    assert "durations are defaults, and 8 hosts with it by labels left out" in comment
+
+
 def test_the_same_seed_gives_the_same_answer_and_another_one_another(half: Path) -> None:
     assert told(half, "simulate") == told(half, "simulate", "--seed", "0")
     assert cluster(half) != cluster(half, "--seed", "1")

@@ -133,6 +133,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),
         **({"standing": list(effect.standing)} if effect.standing else {}),
         **({"mayGain": True} if effect.may_gain else {}),
+        **({"loaded": True} if effect.is_loaded else {}),
         "cause": _place(effect.cause),
     }
 

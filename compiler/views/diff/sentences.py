@@ -402,7 +402,7 @@ def driver(group: Sequence[Effect]) -> str:
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in _reasons(first)),
         place=_place(group, is_after=side is now),
     )
-    return f"{does}{_doubt(first)}{_moved(group)}{_drained(group)}"
+    return f"{does}{_doubt(first)}{_moved(group)}{_loaded(group)}{_drained(group)}"
 
 
 def _doubt(effect: Effect) -> str:
@@ -487,6 +487,15 @@ def _moved(group: Sequence[Effect]) -> str:
         return f", moving from policy {was.policy}"
     pools = sorted({effect.before.pool or "" for effect in group if effect.before})
     return f", moving from {wording.inflected('pool', len(pools))} {wording.listed(pools)} to pool {now.pool}"
+
+
+def _loaded(group: Sequence[Effect]) -> str:
+    """Return how many of the nodes have what they get, as an earlier change had not reached them."""
+    number = _size([effect for effect in group if effect.is_loaded])
+    if not number:
+        return ""
+    those = "it" if _size(group) == 1 else "all of them" if number == _size(group) else f"{number} of them"
+    return f", and labels in the inventory show {_version(group[0].after)} on {those} already"
 
 
 def _drained(group: Sequence[Effect]) -> str:
