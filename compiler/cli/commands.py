@@ -317,7 +317,9 @@ def _members(command: cli.Parser, ways: options.Container) -> None:
     options.repeatable(ways, "--node", "NODE", "this node, by its name", dest="nodes")
     text = "nodes of the inventory with these labels, in kubectl's syntax"
     ways.add_argument("-l", "--selector", type=_labels, metavar="SELECTOR", help=text)
-    options.repeatable(command, "--cluster", "NAME", "only in this cluster", dest="clusters")
+    options.repeatable(
+        command, "--cluster", "NAME", "only in this cluster (default: all, or those with the --node)", dest="clusters"
+    )
 
 
 def _version(command: cli.Parser, text: str) -> None:

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not given:
         _require_settled(policy, placed, nodes)
     leaves = _leaves(policy, nodes, given)
-    made = {"name": name, **policy_edit.members(arguments), **policy_edit.nested(leaves)}
+    made = {"name": name, **policy_edit.members(arguments, target), **policy_edit.nested(leaves)}
     path = (*policy.written.rollout, "rollout", "frozen")
     at = sum(group.is_frozen for group in policy.groups)
     source = edits.inserted(target.source, target.at, path, at, made)

@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     at = next((number for number, wave in enumerate(waves) if wave.name == before), len(waves))
     leaves = policy_edit.version_of(arguments, policy)
     members: dict[str, Any] = {"percent": arguments.percent} if arguments.percent is not None else {}
-    made = {"name": name, **members, **policy_edit.members(arguments), **policy_edit.nested(leaves)}
+    made = {"name": name, **members, **policy_edit.members(arguments, target), **policy_edit.nested(leaves)}
     path = (*policy.written.rollout, "rollout", "waves")
     source = edits.inserted(target.source, target.at, path, at, made)
     own = f" with {policy_edit.text_of(leaves)}" if leaves else ""

@@ -102,6 +102,20 @@ def test_an_edit_adds_its_lines_and_says_what_diff_says(words: tuple[str, ...], 
 
 
 @pytest.mark.parametrize(
+    "words",
+    [("wave", "add", "tls", "lab", "--before", "canary"), ("freeze", "tls", "batch7")],
+    ids=lambda words: words[0],
+)
+def test_nodes_by_name_are_those_of_the_clusters_that_have_them(words: tuple[str, ...], folder: Path) -> None:
+    have_west(folder)
+
+    answer = json.loads(told(folder, *words, *NODES, "-o", "json"))
+
+    assert "+          clusters: [east]" in changed(folder)
+    assert {effect["cluster"] for effect in answer["diff"]["effects"]} == {"east"}
+
+
+@pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (("lab", "--percent", "3", "--version", "2.4.0"), 1, "error[wave-bounds]"),
