@@ -217,8 +217,7 @@ def require_pools(policy: definitions.Policy) -> None:
 def members(arguments: argparse.Namespace, target: Chosen) -> dict[str, Any]:
     """Return the fields of a wave or a frozen group that choose its nodes, as the options say.
 
-    Nodes by name are those of the clusters that have them, as a group gives the DaemonSets of each other cluster another
-    name in vain.
+    Nodes by name are those of the clusters that have them: in others, a first group renames the DaemonSets in vain.
     """
     found: dict[str, Any] = {}
     if arguments.nodes:

@@ -415,6 +415,23 @@ def test_a_node_that_has_not_got_its_driver_yet_is_not_frozen_at_it_as_if_it_had
     assert " loaded 2.1.0, wants 2.2.0.\nhint: Name what all of them keep by --version" in said
 
 
+def test_all_nodes_are_frozen_beside_those_that_are(folder: Path) -> None:
+    told(folder, "freeze", "tls", "batch7", *NODES, "--version", "2.1.0")
+    revisions.commit(folder)
+
+    said = told(folder, "freeze", "tls", "stop", "-l", "pool=tls")
+    by_name = refused(1, folder, "freeze", "tls", "again", *NODES)
+    by_label = refused(1, folder, "freeze", "tls", "again", "-l", "pool=tls")
+
+    assert "frozen group stop keeps 22 nodes at version 2.2.0; 2 nodes of frozen group batch7 stay there\n" in said
+    assert "kp920-rack1-03" not in said.partition("effect:")[2]
+    assert (
+        "node 'kp920-rack1-03' is in frozen group 'batch7' already, and keeps what that says.\nhint: Leave it o"
+        in by_name
+    )
+    assert "nodes of policy 'tls' with these labels are frozen already: stop and batch7.\nhint: `kae plan" in by_label
+
+
 def compiled(folder: Path) -> None:
     """Compile, whatever that takes away, and commit."""
     removals = ("removes-drivers", "removes-device-plugins")
