@@ -114,7 +114,7 @@ TABLE = {
     "drops-protection": ("removal", "An object that a GitOps engine must not delete stays marked so."),
     "inventory-empty": ("removal", "An inventory is a file with nodes, at least where output/ was compiled for some."),
     "output-unreadable": ("error", "A recorded object in output/ is readable, at least one side of a merge conflict."),
-    "pool-removed": ("change", "The pools of a policy stay."),
+    "pool-removed": ("change", "The policy keeps a pool for each kernel that it had one for."),
     "node-leaves-wave": ("change", "A node leaves a wave by an edit of the policy, or as an earlier wave widens."),
     "kind-disabled": ("change", "A device plugin keeps the kinds of devices that it offers."),
     "nfd-removed": ("change", "The NFD that output/ deploys stays."),
