@@ -102,7 +102,7 @@ TABLE = {
     "no-cluster": ("warning", "There is a cluster for every policy."),
     "kubernetes-too-old": ("warning", "The newest kubelet has Kubernetes 1.25 or newer."),
     "glob-unmatched": ("warning", "Every glob in a policy's clusters matches a cluster."),
-    "bootstrap-incomplete": ("warning", "A GitOps engine has a repository to apply from."),
+    "bootstrap-incomplete": ("warning", "A GitOps engine has a repository to apply from, and Flux a Secret for one that it reaches by ssh."),
     "engine-path": ("warning", "A GitOps engine applies the folder that the cluster is compiled to."),
     "refuses-nothing": ("warning", "Each of a cluster's recipes.refuse names a program of a known recipe, and a privilege that there is."),
     "removes-drivers": ("removal", "A compile takes a driver from nodes only if a person accepts it."),
