@@ -43,6 +43,16 @@ def test_a_shipped_recipe_is_named_as_its_folder_and_its_example_is_a_policy_of_
     assert policy.data["spec"]["rollout"]["waves"][0]["name"] == "canary"
 
 
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_two_parameters_of_a_shipped_recipe_share_a_description(name: str) -> None:
+    # An alias of YAML takes the description with the rest.
+    (recipe,), _ = decode.decode("recipe.yaml", (package_data.recipes()[name] / "recipe.yaml").read_bytes())
+    declared = recipe.data["spec"].get("parameters", {}).get("properties", {})
+    said = [each["description"] for each in declared.values() if "description" in each]
+
+    assert len({*said}) == len(said)
+
+
 def test_shipped_recipes_are_listed_outside_of_any_project(tmp_path: Path) -> None:
     head, *rows = answered(tmp_path, "recipe", "list").splitlines()
 

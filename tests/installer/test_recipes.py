@@ -492,6 +492,40 @@ def test_a_user_that_the_kernel_counts_blocks(crew: Crew, machine: Machine, user
     assert "the module onload is in use 1 times more than by modules" in shown.reason
 
 
+def test_a_module_in_use_without_a_device_stays_and_takes_no_lease(crew: Crew, machine: Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    machine.pin("simple_kmod")  # As a mounted filesystem does.
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
+    job = crew.job(image=image, version="1.1", **_without(stacks.KMOD, "driver_version"))
+    steps = [step.name for step in job.parts.report().steps]
+
+    shown = job.settle()
+
+    assert not {"take-lease", "drain-devices"}.intersection(steps)
+    assert shown.reason == (
+        "Module simple_kmod cannot be unloaded: it is in use (1 times), by a process with an open device or by the"
+        " kernel itself. The host is back in its previous state."
+    )
+    assert (shown.state, shown.ready, settings.versions(machine)) == ("Failed", False, {"1.0"})
+    assert machine.parameters("simple_procfs_kmod") == {"number": 7}
+    machine.pin("simple_kmod", 0)
+    machine.host.write(homes.own("simple-kmod").retry, "")
+    assert (job.settle().state, settings.versions(machine)) == ("Ready", {"1.1"})
+
+
+def test_a_module_of_others_above_one_without_a_device_blocks_before_anything(machine: Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    machine.add_module("tuner", stacks.module("tuner", "1.0", depends="simple_kmod"))
+    machine.load("tuner")
+    machine.calls()
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
+
+    shown = settings.installer(machine, image, **stacks.KMOD | {"driver_version": "1.1"}).settle()
+
+    assert "Module tuner of others uses simple_kmod: unload it (rmmod tuner)." in shown.reason
+    assert (shown.state, settings.changes_made(machine)) == ("Blocked", [])
+
+
 def test_two_recipes_and_kae_share_a_host(machine: Machine, image: Path, tmp_path: Path) -> None:
     settings.installed(machine, image)
     first, second = stacks.again(machine), stacks.again(machine)

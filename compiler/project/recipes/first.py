@@ -23,7 +23,7 @@ _NOTHING = """\
   #   nodes: [/dev/example0]
   # devicePlugin:    # What pods ask for, offered by kae's device plugin.
   #   resources: [{name: example.com/device, class: char, groups: [{paths: [{path: "/dev/example*"}]}]}]
-  # programs:        # Vendors' own programs: https://kubernetes.io/docs/concepts/workloads/pods/ as data.
+  # programs:        # A vendor's program: a pod spec, as in https://kubernetes.io/docs/concepts/workloads/pods/.
   #   - name: plugin
   #     per: pool
   #     offers: ["example.com/*"]
