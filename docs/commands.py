@@ -99,8 +99,8 @@ _FIELDS = {
     "wave add, promote, freeze, thaw, retire": "`policy`, `file`, `written`, `next`, and the answer of diff as `diff`; "
     "of each its own: `wave`, `frozen` and `nodes`, `step` (absent or deleted)",
     "status": (
-        "`cluster` (null where the documents are wrong): `name`, `server`, `asPlanned`; `output` (fine, old, incomplete,"
-        " edited); `nodes`: `count`, `notReady` with `name`, `reason`, `since`, and `notInInventory`, `onlyInInventory`;"
+        "`cluster`, null for wrong documents: `name`, `server`, `asPlanned`; `output` (fine, old, incomplete, "
+        "edited); `nodes`: `count`, `notReady` (`name`, `reason`, `since`), `notInInventory`, `onlyInInventory`;"
         " `daemonSets`: `namespace`, `name`, `found`, `observed`, the numbers `planned`, `pods`, `ready` and `current`,"
         " `heldUpBy`, `problems` with `kind` (missing, surplus, not-ready, old, image), `node`, `pod`, `reason`,"
         " `since`, `image`, `plannedImage`; `loaded`, nodes with another driver than planned: `recipe`, `version`,"

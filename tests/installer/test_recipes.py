@@ -492,7 +492,7 @@ def test_a_user_that_the_kernel_counts_blocks(crew: Crew, machine: Machine, user
     assert "the module onload is in use 1 times more than by modules" in shown.reason
 
 
-def test_a_module_in_use_without_a_device_stays_and_takes_no_lease(crew: Crew, machine: Machine, tmp_path: Path) -> None:
+def test_a_module_in_use_without_a_device_stays_without_a_lease(crew: Crew, machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     machine.pin("simple_kmod")  # As a mounted filesystem does.
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
