@@ -230,8 +230,6 @@ def _policy(document: documents.Document, complete: reader.Complete) -> dict[str
         component = spec[name]
         if component["enabled"]:
             data[name] = {"repository": component["repository"], "version": component["version"], **data.get(name, {})}
-    if spec["driver"]["enabled"] and not spec["driver"]["enabledCleanup"]:  # `cleanup-with-pools`
-        data["driver"]["rollout"] = {"waves": translation.RESERVED}
     return _written(document, data)
 
 

@@ -317,9 +317,32 @@ def test_an_edited_mapping_is_the_cause_where_no_node_was_known(tmp_path: Path) 
 
     assert answer.code == 1
     told = answer.err[answer.err.index("error[removes-drivers]: ") :]
-    assert "\n  note: The mappings that made lts--" in told
+    assert "\n  note: An edit takes the pool lts--" in told
     assert "\n  hint: Undo the edit, or list the kernels in `kernels` of a mapping." in told
     assert "Restore the inventory" not in answer.err
+
+
+@pytest.mark.parametrize("per", ["pool", "policy"])
+def test_a_condition_is_the_cause_where_a_program_goes_and_no_node_was_known(per: str, tmp_path: Path) -> None:
+    program = f"{{name: tool, per: {per}, when: {{tool: true}}, pod: {{containers: [{{name: tool, image: tool}}]}}}}"
+    recipe = f"""\
+{RECIPE.partition("  images:")[0]}\
+  parameters: {{properties: {{tool: {{type: boolean, default: true}}}}}}
+  images: {{tool: {{repository: registry.example.com/npu, image: tool, version: 1.0.0}}}}
+  programs: [{program}]
+"""
+    project.write(tmp_path, _project(DESK) | {"inventory/east.json": projects.inventory()})
+    project.write(tmp_path, {"recipes/ascend/recipe.yaml": recipe})
+    assert in_process.kae(tmp_path, "compile", "--no-cache").code == 0
+    path = tmp_path / "policies/tls.yaml"
+    path.write_text(path.read_text() + "  values: {tool: false}\n")
+
+    answer = in_process.kae(tmp_path, "compile", "--no-cache")
+
+    assert answer.code == 1
+    told = answer.err[answer.err.index("error[removes-programs]: ") :]
+    assert "\n  note: By its conditions, policy 'tls' has program 'tool' on no node any more." in told
+    assert "\n  hint: Undo the edit of its values, or of the recipe." in told
 
 
 LISTED = NAMED.replace("regexp: ^5", f"regexp: ^5, kernels: [{KERNEL}, 5.10.0-1.aarch64]")

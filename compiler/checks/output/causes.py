@@ -147,9 +147,14 @@ def _without_nodes(change: OutputChange, loss: losses.Loss, policy: definitions.
         went = wording.listed(known or gone or (loss.policy,), most=5)
         fact = f"The DaemonSets of {went} leave the output with the nodes of the inventory."
         return Cause(span, fact, "Restore the inventory, or list the kernels in `kernels` of the mapping.")
+    division = next(one for one in change.planned.divisions if one.policy.name == policy.name)
+    if loss.component not in _FIELDS and (division.parts or not gone):
+        fact = f"By its conditions, policy '{policy.name}' has program '{loss.component}' on no node any more."
+        return Cause(change.policy_span(policy.name), fact, "Undo the edit of its values, or of the recipe.")
+    went = f"{wording.inflected('pool', len(gone) or 1)} {wording.listed(gone or (loss.policy,), most=5)}"
     fact = (
-        f"The mappings that made {wording.listed(gone or (loss.policy,), most=5)} were edited; those of policy "
-        f"'{policy.name}' have pools by the kernels of the inventory, where no node has one of them."
+        f"An edit takes the {went} away. The mappings of policy '{policy.name}' have pools by the kernels of the "
+        "inventory, where no node has one of them."
     )
     return Cause(span, fact, "Undo the edit, or list the kernels in `kernels` of a mapping.")
 

@@ -18,7 +18,6 @@ from tests import effort
 
 JUDGE = schema.Judge(package_data.schemas())
 NAMES = translation.Names(cluster="east")
-WAVED = {"rollout": {"waves": [{"name": "canary", "nodes": []}]}}
 REGISTRY = "cr.openfuyao.cn/openfuyao"
 """Where the operator publishes its images."""
 
@@ -63,7 +62,7 @@ def test_values_that_say_nothing_become_the_smallest_documents() -> None:
     assert policy["spec"] == {
         "clusters": ["east"],
         "operator": {"enabledHPRE": True, "enabledSEC": False, "enabledZIP": False},
-        "driver": {"repository": REGISTRY, "version": "latest", **WAVED},
+        "driver": {"repository": REGISTRY, "version": "latest"},
         "devicePlugin": {"repository": REGISTRY, "version": "latest"},
     }
     assert cluster["metadata"] == {"name": "east"}
@@ -73,7 +72,7 @@ def test_values_that_say_nothing_become_the_smallest_documents() -> None:
 def test_what_equals_a_default_is_not_written() -> None:
     policy, _ = documents_of("driver: {pullPolicy: IfNotPresent, enabledCleanup: false, image: other}")
 
-    assert policy["spec"]["driver"] == {"repository": REGISTRY, "version": "latest", "image": "other", **WAVED}
+    assert policy["spec"]["driver"] == {"repository": REGISTRY, "version": "latest", "image": "other"}
 
 
 def images_of_operator(text: str) -> list[tuple[int, str]]:
@@ -125,7 +124,6 @@ def test_a_live_object_keeps_its_name_and_loses_what_the_api_server_added() -> N
     assert findings == []
     assert policy["metadata"] == {"name": "kae-policy"}
     assert policy["spec"]["driver"]["enabledCleanup"] is True
-    assert "rollout" not in policy["spec"]["driver"]  # `cleanup-with-pools`
     assert cluster["spec"]["namespace"] == "openfuyao"
     assert set(policy) == {"apiVersion", "kind", "metadata", "spec"}
 
@@ -137,7 +135,7 @@ def test_a_list_of_one_is_that_one(kind: str) -> None:
 
     policy, _ = documents_of(text)
 
-    assert policy["spec"]["driver"] == {"repository": REGISTRY, "version": "v2", **WAVED}
+    assert policy["spec"]["driver"] == {"repository": REGISTRY, "version": "v2"}
 
 
 @pytest.mark.parametrize(
@@ -203,7 +201,7 @@ def test_what_no_table_lists_is_not_carried_over_and_the_reason_fits(text: str, 
 def test_an_option_without_a_value_leaves_the_default_and_says_so() -> None:
     objects, (finding,) = translated("driver:\n  version:\n")
 
-    assert objects[0]["spec"]["driver"] == {"repository": REGISTRY, "version": "latest", **WAVED}
+    assert objects[0]["spec"]["driver"] == {"repository": REGISTRY, "version": "latest"}
     assert "the default holds" in finding.notes[0]
 
 
