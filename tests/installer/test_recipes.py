@@ -120,6 +120,23 @@ def test_modules_of_another_kernel_in_the_folder_of_this_one_disturb_nothing(mac
     assert settings.changes_made(machine) == []
 
 
+def test_modules_of_a_payload_are_signed_where_the_kernel_asks_for_it(machine: Machine, tmp_path: Path) -> None:
+    layouts.put(machine.root / "sys/module/module/parameters/sig_enforce", b"Y\n")
+    unsigned = stacks.kmod_files("1.0")
+    signed = {name: content + b"~Module signature appended~\n" for name, content in unsigned.items()}
+
+    shown = settings.installer(machine, stacks.payload(tmp_path / "1", "modules", unsigned), **stacks.KMOD).settle()
+
+    assert (shown.state, machine.loaded()) == ("Failed", {})
+    assert shown.reason.startswith(
+        "The running kernel refuses modules without a signature (module.sig_enforce is set), and there is none in"
+        " simple_kmod.ko, simple_procfs_kmod.ko"
+    )
+    machine.host.write(homes.own("simple-kmod").retry, "")
+    settings.installed(machine, stacks.payload(tmp_path / "2", "modules", signed), **stacks.KMOD)
+    assert settings.versions(machine) == {"1.0"}
+
+
 def test_a_module_that_the_kernel_refuses_is_rolled_back(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
