@@ -311,6 +311,7 @@ lock: $(CODE) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) --group site --constraint requirements.lock --output-file docs/requirements.lock $(UPGRADE)
 	$(PIN) --group wheel --constraint requirements.lock --output-file ci/requirements.lock
 	$(PIN) pyproject.toml --no-header --constraint requirements.lock --output-file templates/init/ci/requirements.txt
+	$(PIN) --group rehearsal --no-header --constraint requirements.lock --output-file templates/init/ci/requirements-live.txt
 
 .PHONY: clean
 clean: ## Remove everything that git does not keep and these commands made
