@@ -86,15 +86,21 @@ GITOPS := $(addprefix tests/cluster/test_gitops,.py _additions.py _cleanup.py _f
 LOOP := tests/cluster/test_loop.py
 ENGINES ?= argocd flux
 ALONE := $(addprefix tests/cluster/test_,live.py node_labels.py watcher.py watcher_rights.py)
+RELEASE := tests/images/test_release.py
+ABREAST := -n 2 --dist loadgroup
 
 .PHONY: test-cluster
 test-cluster: $(CODE) ## Run the tests that need root: real kubelet, API server, images, rpm and dnf
-	@# These want a cluster without any node but their own.
-	$(BIN)/python -m pytest $(ALONE)
-	$(BIN)/python -m pytest tests/cluster tests/host tests/images \
-		$(addprefix --ignore ,$(GITOPS) $(ALONE) $(LOOP))
+	@# These want a cluster without any node but their own. Tests wait most of the time: two workers have a cluster each.
+	$(BIN)/python -m pytest $(ABREAST) $(ALONE)
+	$(BIN)/python -m pytest $(ABREAST) tests/cluster tests/host tests/images \
+		$(addprefix --ignore ,$(GITOPS) $(ALONE) $(LOOP) $(RELEASE))
 	KAE_CLUSTER_RUNTIME=containerd-2 $(BIN)/python -m pytest tests/cluster/test_device_plugin_containers.py \
 		tests/cluster/test_dra.py tests/cluster/test_dra_handover.py
+
+.PHONY: test-release
+test-release: $(CODE) ## Make a release twice in two clones, and do the main job from its wheel and image (root, ten minutes, after cluster-tools)
+	$(BIN)/python -m pytest $(RELEASE)
 
 .PHONY: test-gitops
 test-gitops: $(CODE) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
@@ -105,6 +111,10 @@ test-loop: $(CODE) ## Bring a driver to a real node by a commit, change it by an
 	@set -e; for engine in $(ENGINES); do \
 		echo "KAE_LOOP_ENGINE=$$engine $(BIN)/python -m pytest -s $(LOOP)"; \
 		KAE_LOOP_ENGINE=$$engine $(BIN)/python -m pytest -s $(LOOP); done
+
+.PHONY: calibrate
+calibrate: $(CODE) ## Run the loop of test-loop COUNT=10 times, and compare its times with those of kae simulate
+	$(BIN)/python -m tests.cluster.loop.calibrate --count $(or $(COUNT),10)
 
 .PHONY: demo
 demo: $(CODE) ## Play with a fleet on this machine, from git to a device, until Ctrl-C (root, after cluster-tools)
@@ -306,6 +316,7 @@ lock: $(CODE) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) --group site --constraint requirements.lock --output-file docs/requirements.lock $(UPGRADE)
 	$(PIN) --group wheel --constraint requirements.lock --output-file ci/requirements.lock
 	$(PIN) pyproject.toml --no-header --constraint requirements.lock --output-file templates/init/ci/requirements.txt
+	$(PIN) --group rehearsal --no-header --constraint requirements.lock --output-file templates/init/ci/requirements-live.txt
 
 .PHONY: clean
 clean: ## Remove everything that git does not keep and these commands made

@@ -20,6 +20,8 @@ from compiler.project import atomic, links, package_data
 _REQUIREMENTS = "ci/requirements.txt"
 _INSTALL = "ci/install.sh"
 """The pinned wheel of the CI jobs with what it needs, and the script that installs them."""
+_LIVE = "ci/requirements-live.txt"
+"""What `kae rehearse` needs beside it, in the versions that fit: the extra `live`."""
 
 WHEEL = f"kae_compiler-{__version__}-py3-none-any.whl"
 """The requirements beside the wheel are those of this release, so it is the only one that fits."""
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         pinned = _wheel(arguments.wheel, folder) if arguments.wheel else _NONE
         if arguments.wheel:
-            _require_inside(folder, (_REQUIREMENTS, *pinned.copies))
+            _require_inside(folder, (_REQUIREMENTS, _LIVE, *pinned.copies))
         is_made = all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL))
         if arguments.wheel and is_made and not arguments.shards:
             return _renew(arguments, folder, pinned)
@@ -92,17 +94,25 @@ def _registry(registry: str | None) -> str | None:
 
 def _renew(arguments: argparse.Namespace, folder: Path, pinned: Wheel) -> int:
     """Pin the wheel of this release in a repository that exists, and leave everything else in it."""
-    atomic.write(folder / _REQUIREMENTS, _requirements(pinned))
+    made = {_REQUIREMENTS: _requirements(pinned)}
+    if (folder / _LIVE).exists():  # A repository of an older release has no job that needs it.
+        made[_LIVE] = _template(_LIVE)
+    for name, text in made.items():
+        atomic.write(folder / name, text)
     _copy(folder, pinned)
-    made = wording.listed([_REQUIREMENTS, *pinned.copies])
     if not arguments.quiet:
-        sys.stdout.write(f"Written in {wording.file_name(str(folder.resolve()))}: {made}.\n")
+        written = wording.listed([*made, *pinned.copies])
+        sys.stdout.write(f"Written in {wording.file_name(str(folder.resolve()))}: {written}.\n")
     return cli.FINE
 
 
 def _requirements(pinned: Wheel) -> str:
     """Return the requirements of the CI jobs: a wheel of kae, and what it needs."""
-    return pinned.requirement + (package_data.folder("templates") / "init" / _REQUIREMENTS).read_text(encoding="utf-8")
+    return pinned.requirement + _template(_REQUIREMENTS)
+
+
+def _template(name: str) -> str:
+    return (package_data.folder("templates") / "init" / name).read_text(encoding="utf-8")
 
 
 def _copy(folder: Path, pinned: Wheel) -> None:
@@ -182,6 +192,7 @@ def _said(folder: Path, arguments: argparse.Namespace, made: Iterable[str]) -> s
     if arguments.registry is None:
         of_person = "version of your image with a driver" if release.REGISTRY else "versions of your images"
         lines.append(f"Set the registry and the {of_person} in policies/policy.yaml.")
+        lines.append("That file is for KAE: delete it where you have recipes alone.")
     if arguments.wheel is None:
         lines.append(
             "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."

@@ -79,7 +79,7 @@ def test_the_scripts_may_be_run(tmp_path: Path) -> None:
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "ci").iterdir()}
 
-    scripts = {f"{name}.sh" for name in ("check", "compile", "install", "inventories", "review")}
+    scripts = {f"{name}.sh" for name in ("check", "compile", "install", "inventories", "rehearse", "review")}
     assert {name for name, mode in modes.items() if mode == 0o755} == scripts
 
 
@@ -92,7 +92,7 @@ def test_both_code_hosts_call_the_same_scripts_and_install_nothing_else(tmp_path
     assert isinstance(yaml.safe_load(text), dict)
     assert "pip install" not in text
     assert "ci/install.sh" in text
-    for script in ("check.sh", "compile.sh", "review.sh", "comment.py"):
+    for script in ("check.sh", "compile.sh", "rehearse.sh", "review.sh", "comment.py"):
         assert f"ci/{script}" in text
     used = set(re.findall(r"uses: (\S+)", text))
     assert {action.partition("/")[0] for action in used} <= {"actions"}
@@ -139,6 +139,7 @@ def test_the_registry_and_versions_stand_in_the_policy_or_it_says_where(tmp_path
     assert pinned <= set(images)
     assert "policies/policy.yaml." not in named
     assert "Set the registry and the versions of your images in policies/policy.yaml." in plain
+    assert "That file is for KAE: delete it where you have recipes alone." in plain
 
 
 @pytest.mark.long
@@ -165,6 +166,18 @@ def test_everything_that_the_wheel_needs_is_pinned_beside_it(tmp_path: Path, rep
     assert {re.split(r"[<>=]", need)[0] for need in declared["dependencies"]} <= set(pinned)
     # What the tests have run with, and not another version.
     assert [line for line in text.splitlines()[1:] if "==" in line and line not in lock] == []
+
+
+def test_what_a_rehearsal_needs_is_pinned_in_the_versions_of_the_tests(tmp_path: Path, repository_root: Path) -> None:
+    in_process.kae(tmp_path, "init")
+    declared = tomllib.loads((repository_root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    both = [tmp_path / "ci/requirements-live.txt", repository_root / "requirements.lock"]
+    live, lock = (
+        dict(re.findall(r"^([\w-]+)(==\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)) for path in both
+    )
+
+    assert {re.split(r"[<>=]", need)[0] for need in declared["optional-dependencies"]["live"]} <= live.keys()
+    assert {name: version for name, version in live.items() if lock.get(name) != version} == {}
 
 
 def test_a_wheel_in_the_repository_stays_where_it_is(tmp_path: Path) -> None:
@@ -227,6 +240,23 @@ def test_another_wheel_is_pinned_in_a_repository_that_exists(tmp_path: Path) -> 
 
     after = project.tree(tmp_path / "fleet")
     assert {name for name in after if after[name] != before.get(name)} == {"ci/requirements.txt", f"ci/{init.WHEEL}"}
+
+
+def test_what_a_rehearsal_needs_goes_with_the_wheel_where_a_repository_has_it(tmp_path: Path) -> None:
+    wheel = str(jobs.a_wheel(tmp_path))
+    in_process.kae(tmp_path, "init", "fleet")
+    pins = tmp_path / "fleet/ci/requirements-live.txt"
+    text = pins.read_text()
+    pins.write_text("kubernetes==36.0.0\n")
+
+    said = told(tmp_path, "init", "fleet", "--wheel", wheel)
+    renewed = pins.read_text()
+    pins.unlink()
+    told(tmp_path, "init", "fleet", "--wheel", wheel)
+
+    assert f"ci/requirements.txt, ci/requirements-live.txt and ci/{init.WHEEL}" in said
+    assert renewed == text
+    assert not pins.exists()
 
 
 def test_jobs_without_a_wheel_fail_and_say_how_to_pin_one(world: World) -> None:

@@ -361,6 +361,7 @@ def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:
         "check": None,
         "comment": {"contents": "read", "pull-requests": "write"},
         "compile": {"contents": "write"},
+        "rehearse": None,
     }
     assert jobs["check"]["if"] == "github.event_name == 'pull_request'"
     assert jobs["compile"]["if"] == "github.event_name == 'push' || github.event_name == 'schedule'"
@@ -391,7 +392,7 @@ def test_the_job_that_comments_on_github_runs_nothing_of_the_pull_request() -> N
 def test_no_word_of_a_pull_request_is_pasted_into_a_script(shards: int | None) -> None:
     workflow, gitlab = (template(name, shards) for name in (".github/workflows/kae.yaml", ".gitlab-ci.yml"))
     steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
-    lines = [line for job in ("check", "review", "compile") for line in gitlab[job]["script"]]
+    lines = [line for job in ("check", "review", "rehearse", "compile") for line in gitlab[job]["script"]]
 
     assert [step for step in steps if "${{" in step] == []
     for line in (*steps, *lines):
@@ -401,7 +402,7 @@ def test_no_word_of_a_pull_request_is_pasted_into_a_script(shards: int | None) -
 def test_the_job_of_a_merge_request_on_gitlab_never_asks_for_the_token() -> None:
     gitlab = template(".gitlab-ci.yml")
 
-    assert "TOKEN" not in str([gitlab["check"], gitlab["review"], gitlab["default"]])
+    assert "TOKEN" not in str([gitlab["check"], gitlab["review"], gitlab["rehearse"], gitlab["default"]])
     assert gitlab["review"]["after_script"] == ["python3 -I ci/comment.py review/comment.md"]
     for name in ("check", "review"):
         assert gitlab[name]["rules"] == [{"if": '$CI_PIPELINE_SOURCE == "merge_request_event"'}]

@@ -1,6 +1,5 @@
 """The cluster as fixtures: one control plane and one node a session, a namespace a test."""
 
-import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import pytest
@@ -20,6 +19,13 @@ from tests.images import stores
 from tests.property.fleets import machines
 
 
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """With `--dist loadgroup`, keep a file on one worker, and all with devices in the machine's /dev on the same."""
+    for item in items:
+        shared = "node" in getattr(item, "fixturenames", ()) or item.path.name == "test_leftovers.py"
+        item.add_marker(pytest.mark.xdist_group("node" if shared else item.path.name))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the end of the kubelet's log below a test that failed on the node."""
@@ -35,8 +41,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def instance() -> Iterator[instances.Instance]:
     """Own the session's cluster instance; skip or fail with the reason where there can be none."""
     tools.require_cluster(programs.obstacles())
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        pytest.fail("There is one cluster for all of tests/cluster: run these tests without -n.", pytrace=False)
     chosen = instances.configured()
     with ownership.of(chosen):
         yield chosen

@@ -236,7 +236,7 @@ def test_hosts_that_move_to_two_waves_at_once_swap_as_many_at_a_time_as_they_may
         fleet.wait_for(NODES, WAVES[waves[0]])
 
     took_s = time.monotonic() - began_s
-    said = calibration.simulated({node: fleet.kubelet.log(node) for node in NODES}, began, parallel)
+    said = calibration.simulated([calibration.measured(fleet.kubelet.log(node), began) for node in NODES], parallel)
     sys.stdout.write(f"{parallel} at a time: {took_s:.0f} s, {said}, {len(moments)} moments\n")
     # By the durations of these very steps; a machine with other work to do may take longer in between.
     assert said.p5_s / 1.5 < took_s < said.p95_s * 1.5

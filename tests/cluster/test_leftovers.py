@@ -50,7 +50,7 @@ with ownership.of(own), control_plane.running(own) as plane, node.running(plane)
 
 @contextlib.contextmanager
 def owner(program: str) -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "KAE_CLUSTER_NUMBER": str(SECOND.number)}
+    environment = {**os.environ, "KAE_CLUSTER_NUMBER": str(SECOND.number), "PYTEST_XDIST_WORKER": "gw0"}
     command = (sys.executable, "-c", program)
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -3,11 +3,14 @@
 docs/foresight.md has the calls.
 """
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -19,7 +22,7 @@ from compiler.kube import client, credentials
 from compiler.rehearsal import api
 from compiler.rehearsal import programs as own
 from tests import in_process, revisions
-from tests.cli import fleet
+from tests.cli import fleet, jobs
 from tests.cluster.local import programs, waiting
 from tests.cluster.rehearsals import trial
 
@@ -103,6 +106,28 @@ def test_a_rehearsal_that_is_asked_to_end_ends_its_programs(swap: Path, tmp_path
 
     assert _programs(tmp_path) == []
     assert [*tmp_path.glob("kae-rehearse-*")] == []
+
+
+def test_the_job_of_a_pull_request_rehearses_it_on_the_programs_of_an_archive(swap: Path, tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    shutil.copytree(root / "templates/init/ci", swap / "ci")
+    (tmp_path / "world").mkdir()
+    world = jobs.World(tmp_path / "world", root)
+    world.install_real_kae()
+    world.install(tmp_path / "world/bin/python3", ": pip has nothing to install")
+    archive, summary = tmp_path / "programs.tar.gz", tmp_path / "summary"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
+        for name in own.NAMES:
+            packed.add(programs.path(name), f"kubernetes/server/bin/{name}")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    more = {"KAE_CONTROL_PLANE": str(archive), "KAE_CONTROL_PLANE_SHA256": digest, "GITHUB_STEP_SUMMARY": str(summary)}
+
+    done = world.run(swap, "bash", "ci/rehearse.sh", "HEAD~1", **more, **jobs.ACTIONS)
+
+    said = "cluster east: 6 hollow nodes, as `kae diff` says\n"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in done.stdout
+    assert summary.read_text().startswith(f"### The rehearsal differs nowhere from what `kae diff` says\n\n    {said}")
 
 
 def _programs(folder: Path) -> list[str]:

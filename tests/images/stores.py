@@ -1,5 +1,6 @@
 """A store of images that is thrown away: what is built and run in it, the machine's own podman never sees."""
 
+import fcntl
 import json
 import os
 import shlex
@@ -189,7 +190,12 @@ def built_image(name: str = "kae-device-plugin") -> Path:
     digest = inputs.digest(inputs.compiler_sources() if is_compiler else inputs.sources())
     folder = programs.folder().parent / "images"
     targets = {known: folder / f"{known}-{digest}.tar" for known in ([name] if is_compiler else inputs.folders())}
-    if not targets[name].exists():
+    folder.mkdir(parents=True, exist_ok=True)
+    # Of two runs at once, one builds.
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if targets[name].exists():
+            return targets[name]
         with opened() as store:
             if is_compiler:
                 store.build_compiler("1")
@@ -201,7 +207,6 @@ def built_image(name: str = "kae-device-plugin") -> Path:
 
 
 def _keep(store: Store, name: str, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
     for old in target.parent.glob(f"{name}-*"):
         old.unlink()
     fresh = target.with_suffix(".new")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NODE = "kae-node-0"
+_OF_A_WORKER = 2
+"""test_leftovers.py has the next number, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +58,9 @@ class Instance:
 
 
 def configured() -> Instance:
-    """Return the cluster that KAE_CLUSTER_NUMBER names (0 to 255), 0 without it."""
-    return Instance(number=int(os.environ.get("KAE_CLUSTER_NUMBER") or 0))
+    """Return the cluster that KAE_CLUSTER_NUMBER names (0 to 255), or 0; a worker of pytest-xdist has its own."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return Instance(number=int(os.environ.get("KAE_CLUSTER_NUMBER") or 0) + _OF_A_WORKER * worker)
 
 
 def _folder() -> Path:

@@ -201,6 +201,20 @@ class Story:
     def until(self, what: str, probe: Callable[[], Any]) -> Any:
         return waiting.until(what, probe, programs=self.programs, explain=self._explain)
 
+    def installer_log(self) -> str:
+        """Return what the newest installer has written."""
+        newest = max(
+            self.own.pods("app.kubernetes.io/name=kae-driver"), key=lambda pod: pod["metadata"]["creationTimestamp"]
+        )
+        return _logs(self.own, newest["metadata"]["name"], "--container=installer")
+
+    def order(self) -> int:
+        """Return the generation of the installer's DaemonSet, which grows with each change."""
+        metadata: Mapping[str, str] = {"name": _INSTALLER, "namespace": driver_node.NAMESPACE}
+        found = self.objects.get({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
+        assert found is not None
+        return int(found["metadata"]["generation"])
+
     def _installers(self) -> list[str]:
         return [str(pod["metadata"]["name"]) for pod in self.own.pods("app.kubernetes.io/name=kae-driver")]
 

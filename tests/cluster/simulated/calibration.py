@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -30,22 +30,36 @@ class Simulated:
         return f"simulated {self.p5_s:.0f} to {self.p95_s:.0f} s, in the middle {self.p50_s:.0f} s"
 
 
-def simulated(logs: Mapping[str, str], began: float, parallel: int) -> Simulated:
-    """Return what is simulated of hosts that all come to another pool at once, each with a pod that holds a device.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What an installer logged of a change: the seconds until it asked for its turn, of each step, and to the end."""
 
-    `logs` are those of their installers, `began` is when it began, in seconds since 1970.
-    """
-    metrics, starts = [], []
-    for node, log in logs.items():
-        steps = [line for line in map(_line, log.splitlines()) if "step" in line and _at(line) >= began]
-        starts.append(min(_at(line) for line in steps if line["step"] == "take-lease") - began)
-        seconds = {line["step"]: line["seconds"] for line in steps if "seconds" in line}
-        metrics += [f'kae_driver_step_seconds{{node="{node}",step="{step}"}} {each}' for step, each in seconds.items()]
-    known = durations.read("\n".join(metrics))
+    start_s: float
+    steps_s: Mapping[str, float]
+    took_s: float
+
+
+def measured(log: str, began: float) -> Measured:
+    """Return what the log of an installer says of its change since `began`, in seconds since 1970."""
+    steps = [line for line in map(_line, log.splitlines()) if "step" in line and _at(line) >= began]
+    return Measured(
+        start_s=min(_at(line) for line in steps if line["step"] == "take-lease") - began,
+        steps_s={line["step"]: line["seconds"] for line in steps if "seconds" in line},
+        took_s=max(map(_at, steps)) - began,
+    )
+
+
+def simulated(known: Sequence[Measured], parallel: int, hosts: int | None = None) -> Simulated:
+    """Return what is simulated of hosts that come to another pool at once, each with a pod that holds a device."""
+    metrics = [
+        f'kae_driver_step_seconds{{node="{number}",step="{step}"}} {seconds}'
+        for number, each in enumerate(known)
+        for step, seconds in each.steps_s.items()
+    ]
     # The installers have staged before they ask for a turn.
-    start = durations.Spread(measured=tuple(sorted(starts)))
-    known = msgspec.structs.replace(known, start=start, stage=durations.Spread())
-    runs = [_run(_fleet(len(logs), parallel), known, seed) for seed in range(_RUNS)]
+    start = durations.Spread(measured=tuple(sorted(each.start_s for each in known)))
+    spent = msgspec.structs.replace(durations.read("\n".join(metrics)), start=start, stage=durations.Spread())
+    runs = [_run(_fleet(hosts or len(known), parallel), spent, seed) for seed in range(_RUNS)]
     ends = sorted(max(each.done) for each in runs)
     return Simulated(
         p5_s=ends[_RUNS * 5 // 100 - 1],
