@@ -251,11 +251,12 @@ def _halves(
     earlier = {node.name: (index, node.profile) for index, decision in enumerate(olds) for node in decision.nodes}
     found: dict[tuple[int | None, int | None, tuple[_Booted, _Booted], bool, bool], list[str]] = {}
     for index, decision in enumerate(news):
+        having = loaded.having(decision)
         for node in decision.nodes:
             number, profile = earlier.pop(node.name, (None, node.profile))
             was, now = profile.kernel_version, node.profile.kernel_version
             booted = ((was, kernels.machine(profile)), (now, kernels.machine(node.profile))) if was != now else _SAME
-            key = number, index, booted, node.name in shared, loaded.has(decision, node)
+            key = number, index, booted, node.name in shared, node.name in having
             found.setdefault(key, []).append(node.name)
     for name, (number, _) in earlier.items():
         found.setdefault((number, None, _SAME, False, False), []).append(name)

@@ -57,11 +57,12 @@ def of(decision: plan.Decision) -> Loaded | None:
     return None if version is None and state is None else Loaded(version or "", state or "", _wanted(decision))
 
 
-def has(decision: plan.Decision, node: snapshot.Node) -> bool:
-    """Return whether the labels of a node show the driver that its decision has for it."""
-    version, state = map(node.label, _keys(decision.recipe))
-    wanted = _wanted(decision) or ""
-    return wanted != "" and version == driver_labels.value(wanted) and state in (None, "", "Ready")
+def having(decision: plan.Decision) -> frozenset[str]:
+    """Return the nodes of a decision whose labels show the driver that it has for them."""
+    version, state = _keys(decision.recipe)
+    wanted = driver_labels.value(_wanted(decision) or "")
+    shown = (node for node in decision.nodes if wanted and node.labels.get(version) == wanted)
+    return frozenset(node.name for node in shown if node.labels.get(state) in (None, "", "Ready"))
 
 
 def _wanted(decision: plan.Decision) -> str | None:
