@@ -1,4 +1,4 @@
-"""`kae wave add`: a new wave in a policy's file, in place."""
+"""`kae wave`: a new wave in a policy's file, in place, or one that leaves it."""
 
 import argparse
 from typing import Any
@@ -9,6 +9,22 @@ from compiler.formats import edits
 
 
 def run(arguments: argparse.Namespace) -> int:
+    return _remove(arguments) if arguments.verb == "remove" else _add(arguments)
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    arguments.policy, _, name = arguments.promoted.partition("/")
+    target = policy_edit.chosen(arguments)
+    policy = target.policy
+    wave = policy_edit.entry(policy, "wave", name)
+    line = target.line(target.source, *wave.path, "name")
+    source = edits.removed(target.source, target.at, wave.path)
+    said = f"{line}: {policy.name}: wave {name} is removed"
+    then = "`kae compile` and a commit; its nodes get what the waves behind it or the rest have."
+    return policy_edit.finish(arguments, target, source, said, then, wave=name)
+
+
+def _add(arguments: argparse.Namespace) -> int:
     target = policy_edit.chosen(arguments)
     policy, name = target.policy, arguments.new
     policy_edit.require_new(policy, name)

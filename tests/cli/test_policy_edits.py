@@ -145,6 +145,24 @@ def test_a_promotion_gives_the_policy_what_the_wave_has(folder: Path) -> None:
     assert told(folder, "promote", "tls/canary") == f"{TLS}:19: tls: the policy has what wave canary has already\n"
 
 
+def test_a_wave_leaves_its_policy_and_the_answer_says_what_its_nodes_get(folder: Path) -> None:
+    told(folder, "bump", "tls", "--wave", "half", "--version", "2.3.0")
+    revisions.commit(folder)
+    line = text_of(folder).splitlines().index("        - name: half") + 1
+
+    unknown = refused(1, folder, "wave", "remove", "tls/halff")
+    answer = in_process.kae(folder, "wave", "remove", "tls/half")
+
+    assert "policy 'tls' has no wave 'halff'.\nhint: Did you mean 'half'?" in unknown
+    assert answer.out.startswith(f"{TLS}:{line}: tls: wave half is removed\n")
+    assert (
+        "12 nodes of policy tls go from driver 2.3.0 to 2.2.0 in group rest of cluster east, moving from po"
+        in answer.out
+    )
+    assert "warning[pace-bypassed]" in answer.err
+    assert changed(folder) == ["-        - name: half", "-          percent: 50", "-          version: 2.3.0"]
+
+
 def test_a_promotion_names_the_clusters_in_which_nobody_has_tried(folder: Path) -> None:
     have_west(folder)
     diffs.edit(folder, ("        - name: canary\n", "        - name: canary\n          clusters: [west]\n"))
