@@ -252,8 +252,9 @@ def _bump(command: cli.Parser) -> None:
 @_command("add a wave to a policy's file, nodes that change earlier than the rest, or remove one")
 def _wave(command: cli.Parser) -> None:
     command.examples("kae wave add tls canary --percent 5", "kae wave remove tls/canary")
-    verbs = command.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
     verb = cli.added(verbs, "add", "add a wave: nodes by percent, name or labels, and the version that they get")
+    verb.set_defaults(verb="add")
     verb.examples(
         "kae wave add tls canary --percent 5",
         "kae wave add tls lab --node kp920-rack1-03 --node kp920-rack1-04 --before canary",
@@ -269,6 +270,7 @@ def _wave(command: cli.Parser) -> None:
     verb.add_argument("--before", metavar="WAVE", help="put it before this wave (default: last)")
     _edits(verb)
     verb = cli.added(verbs, "remove", "remove a wave: its nodes get what the waves behind it or the policy have")
+    verb.set_defaults(verb="remove")
     verb.examples("kae wave remove tls/canary", "kae wave remove tls/canary --check")
     verb.add_argument("promoted", type=_of_policy, metavar="POLICY/WAVE", help="the policy's name and the wave's")
     _edits(verb)
