@@ -85,7 +85,9 @@ def _require_applied(target: policy_edit.Chosen, placed: Sequence[policy_edit.Pl
         index = (content and index_file.parse(content)) or index_file.Index()
         drivers = index.of_owner("driver", owner)
         staying = [one.file for one in drivers if one.state != "Absent"]
-        if staying or not drivers:
+        # Where no node gets an installer, as no image fits, there is none that would remove it.
+        served = any(own.name == cluster and decision.driver.image is not None for own, decision, _ in placed)
+        if staying or (served and not drivers):
             path = f"{folder}/{(staying or [index_file.NAME])[0]}"
             message = f"the output of the last commit does not remove the driver of policy '{policy.name}': {path}."
             hint = "Run `kae compile`, commit, and wait until the hosts have applied it."

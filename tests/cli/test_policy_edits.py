@@ -381,6 +381,20 @@ def test_a_policy_retires_by_two_commits(folder: Path) -> None:
     assert not (folder / TLS).exists()
 
 
+def test_a_policy_retires_where_no_node_gets_an_installer(folder: Path) -> None:
+    name = "policies/simple-kmod.yaml"
+    told(folder, "recipe", "add", "simple-kmod")
+    diffs.edit(folder, ("simple-kmod: example", "kubernetes.io/arch: arm64"), file=name)
+    revisions.commit(folder)
+    told(folder, "retire", "simple-kmod")
+    compiled(folder)
+
+    second = told(folder, "retire", "simple-kmod")
+
+    assert "no label shows its driver on its 24 nodes" in second
+    assert not (folder / name).exists()
+
+
 def test_a_policy_that_retires_names_the_nodes_on_which_nothing_removes_its_driver(folder: Path) -> None:
     node = '"topology.kubernetes.io/zone":"rack1"},"name":"kp920-rack1-03"'
     opted_out, shown = '"openfuyao.com/kae.deploy.driver":"false",', '"openfuyao.com/kae.driver-version":"2.2.0",'
