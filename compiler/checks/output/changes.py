@@ -220,6 +220,17 @@ def thawed(change: OutputChange, asked: Iterable[losses.Loss]) -> Iterator[Accep
         heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
         thaws = dict(_thaws(change, policy, group, heirs)) if policy not in policies or policy in heirs else {}
         thaws = {name: why for name, why in thaws.items() if (policy, name) not in told}
+        if bare := [name for name, why in thaws.items() if why == _BARE]:
+            lose = "loses" if len(bare) == 1 else "lose"
+            yield change.acceptable(
+                change.policy_span(policy),
+                f"{wording.nodes(bare)} of cluster '{change.cluster}' {lose} the driver in the frozen group"
+                f" '{group}' of policy '{policy}'.",
+                notes=(_BARE,),
+                hint="Write `state: Present` into the group's entry, unless they are to lose it, too.",
+                policy=policy,
+            )
+        thaws = {name: why for name, why in thaws.items() if why != _BARE}
         if thaws:
             yield change.acceptable(
                 change.policy_span(policy),
@@ -232,6 +243,9 @@ def thawed(change: OutputChange, asked: Iterable[losses.Loss]) -> Iterator[Accep
                 hint="Restore the labels or the inventory, or name the nodes in the group's entry.",
                 policy=policy,
             )
+
+
+_BARE = "The policy removes its driver, and the group's entry says nothing else."
 
 
 def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -255,7 +269,8 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
         if name not in known:
             yield name, "Not in the inventory"
         elif name in served and name not in pools:
-            yield name, "No driver from now on"
+            is_bare = name in listed and name in later and later[name].removes
+            yield name, _BARE if is_bare else "No driver from now on"
         elif name in served and _versions(served[name].images) != _versions(image for _, image in pools[name].images):
             yield name, f"The driver from now on is {pools[name].image}"
     yield from _thawed_programs(change, owner, frozenset(members - listed))
@@ -439,8 +454,8 @@ def changes(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Diag
             yield left_out(change, loss)
         if loss.removed:
             yield uninstalled(change, loss)
-        if loss.pools and not loss.last:
-            yield removed_pools(change, loss)
+        if not loss.last:
+            yield from removed_pools(change, loss)
     yield from left_waves(change)
     yield from disabled_kinds(change)
     yield from removed_nfd(change)
@@ -473,20 +488,27 @@ def uninstalled(change: OutputChange, loss: losses.Loss) -> Diagnostic:
 
 
 @rule("pool-removed", "change")
-def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
-    """The pools of a policy stay."""
-    count = len(loss.pools)
-    return Diagnostic(
-        span=change.policy_span(loss.policy),
-        message=f"The {wording.inflected('DaemonSet', count)} of {wording.inflected('pool', count)} "
-        f"{wording.listed(loss.pools, most=5)} of policy '{loss.policy}' {'leaves' if count == 1 else 'leave'} cluster "
-        f"'{change.cluster}'.",
-        notes=(
-            "A pool that follows from the inventory goes with its last node.",
-            *(() if change.deletion.prunes else (f"Where one leaves the output, {change.deletion.of('it')}.",)),
-        ),
-        hint="If such nodes are still there, take a new inventory first.",
-    )
+def removed_pools(change: OutputChange, loss: losses.Loss) -> Iterator[Diagnostic]:
+    """The policy keeps a pool for each kernel that it had one for.
+
+    Which nodes move to another pool, policy or to none is told elsewhere.
+    """
+    policy = next((one for one in change.policies if one.name == loss.policy), None)
+    gone = loss.vacant if policy is not None and policy.mappings else ()  # Without mappings it serves every kernel.
+    found = repeats.grouped((causes.of_vacant(change, policy, pool), pool) for pool in gone if policy is not None)
+    for cause, pools in found.items():
+        count = len(pools)
+        yield Diagnostic(
+            span=cause.span,
+            message=f"The {wording.inflected('DaemonSet', count)} of {wording.inflected('pool', count)} "
+            f"{wording.listed(pools, most=5)} of policy '{loss.policy}' {'leaves' if count == 1 else 'leave'} cluster "
+            f"'{change.cluster}'.",
+            notes=(
+                cause.fact,
+                *(() if change.deletion.prunes else (f"Where one leaves the output, {change.deletion.of('it')}.",)),
+            ),
+            hint=cause.undo,
+        )
 
 
 @rule("node-leaves-wave", "change")
