@@ -361,7 +361,7 @@ class Offer(Model):
     """Which device is handed out first: the least used, or the most used that still has room."""
     interface: Literal["DevicePlugin", "DRA"] = "DevicePlugin"
     """How nodes offer devices: by the kubelet's device plugins, or by Dynamic Resource Allocation (Kubernetes 1.36,
-    containerd 2.0)."""
+    containerd 2.0 or CRI-O 1.28)."""
     dra: Dra = base.defaults()
     """Of the interface DRA: how claims get devices."""
     metrics: DevicePluginMetrics = base.defaults()
