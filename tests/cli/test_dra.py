@@ -322,7 +322,7 @@ def test_diff_says_whose_variables_and_mounts_win_where_the_interface_changes(
 
     assert ("Variables and mounts that come with a device then win over those of the pod" in said[0]) is is_said
     assert ("Variables and mounts of a pod then win over those that come with a device" in said[1]) is is_said
-    assert "until then the device plugin has to stay" in said[1]
+    assert "until then the device plugin, its rights and its DeviceClasses have to stay" in said[1]
 
 
 def test_smoke_says_how_to_learn_which_claim_a_pod_got(tmp_path: Path) -> None:

@@ -562,7 +562,7 @@ def _handover(was: Placement | None, now: Placement | None) -> str:
         wins = ". Variables and mounts of a pod then win over those that come with a device"
         said = (
             ". Devices are offered by device plugins from then on, and what a claim has only when the claim has ended:"
-            " until then the device plugin has to stay"
+            " until then the device plugin, its rights and its DeviceClasses have to stay"
         )
     return f"{said}{wins if now and now.injects else ''}"
 
