@@ -42,6 +42,8 @@ _REFUSALS = (
     ),
 )
 """Why a command may decline."""
+_KERNEL = re.compile(r"(^|--)[0-9a-f]{8}$")
+"""What the name of a pool has for a kernel."""
 _COMMENT = re.compile(r"# (c[0-9]+):")
 
 
@@ -280,7 +282,11 @@ def _promoted(
         if group != wave["name"]:
             continue
         if new.get(key) != item:
-            yield f"{key} of the wave changes"
+            # Without a kernel in any image there is no pool for each kernel, and the wave's pods move to the one for all.
+            rest = _KERNEL.sub("", rest)
+            moved = new.get((app, f"{group}--{rest}" if rest else group))
+            if moved is None or key in new or _normal(moved) != _normal(item):
+                yield f"{key} of the wave changes"
         counterpart = new.get((app, f"rest--{rest}" if rest else "rest"))
         if counterpart is None or _normal(counterpart) != _normal(item):
             yield f"{key}: the rest has not what the wave has"
