@@ -282,7 +282,7 @@ def _promoted(
         if group != wave["name"]:
             continue
         if new.get(key) != item:
-            # Without a kernel in any image there is no pool for each kernel, and the wave's pods move to the one for all.
+            # Without a kernel in any image there is no pool for each kernel: the wave's pods move to the one for all.
             rest = _KERNEL.sub("", rest)
             moved = new.get((app, f"{group}--{rest}" if rest else group))
             if moved is None or key in new or _normal(moved) != _normal(item):
