@@ -29,8 +29,9 @@ def address(device: str) -> str:
 
 
 async def until(claim: Callable[[], object]) -> None:
-    while not claim():
-        await asyncio.sleep(0.002)
+    async with asyncio.timeout(60):
+        while not claim():
+            await asyncio.sleep(0.002)
 
 
 class PodResources:
