@@ -318,7 +318,7 @@ class Driver(Claiming):
         given = tuple(self._given(result) for result in own)
         self._refuse_held(claim.uid, given)
         await self._refresh()
-        variables = await self._variables(given)
+        variables = await self._variables(given, known.devices if known.is_prepared else ())
         # Meanwhile the claim may have ended, and another one have been prepared. From here on nothing is waited for.
         if self.claims.get(claim.uid) is None:
             raise service.Refusal(f"The claim {known.text} has ended meanwhile.")
@@ -374,15 +374,20 @@ class Driver(Claiming):
             # What is free has more free queues now: it is read first.
             self._node.surprised()
 
-    async def _variables(self, given: Sequence[claims.Given]) -> dict[str, dict[str, str]]:
-        """Return the variables that only this claim has, by request; raises `Refusal` for what cannot be used now."""
+    async def _variables(
+        self, given: Sequence[claims.Given], before: Sequence[claims.Given]
+    ) -> dict[str, dict[str, str]]:
+        """Return the variables that only this claim has, by request; raises `Refusal` for what cannot be used now.
+
+        What the claim had before stays its own: a pod comes back with it as by a device plugin, whose answer is kept.
+        """
         requests: dict[tuple[str, str], list[claims.Given]] = {}
         for device in given:
             requests.setdefault((device.request, device.resource), []).append(device)
         made: dict[str, dict[str, str]] = {}
         for (request, resource), devices in requests.items():
-            if devices[0].is_admin:
-                # Who only looks on does so at devices that nobody else may have now, too.
+            if devices[0].is_admin or set(devices) <= set(before):
+                # Nobody else may have it now, but who only looks on, and who has it already, may.
                 found = {offer.device.ids: offer.device for each in devices for offer in (self._offer(each.device),)}
                 answer = self._node.edits(resource, list(found.values()))
             else:

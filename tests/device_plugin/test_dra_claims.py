@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,41 @@ async def test_a_claim_with_admin_access_does_without_a_device_that_has_no_node(
         assert [list(device.cdi_device_ids) for device in taken.devices] == [[], [f"{DRIVER}/device={B}"]]
 
 
+async def test_a_pod_comes_back_with_a_device_that_has_failed_since(short_path: Path) -> None:
+    async with made(short_path) as node, node.working(), node.kubelet() as kubelet:
+        node.server.allocate("c", A)
+        first = await node.prepare(kubelet, "c")
+        node.host.set_isolate(ADDRESS, 1)
+        await until(lambda: taints(node, A))
+
+        assert await node.prepare(kubelet, "c") == first
+
+
+async def test_a_pod_that_comes_back_waits_while_the_driver_is_changed(short_path: Path) -> None:
+    async with made(short_path) as node, node.working(), node.kubelet() as kubelet:
+        node.server.allocate("c", A)
+        await node.prepare(kubelet, "c")
+        node.host.set_driver_changing("a test")
+        await until(lambda: taints(node, A))
+
+        assert (await node.prepare(kubelet, "c")).error.endswith("has no device node that a container could open.")
+
+
+async def test_back_at_a_device_plugin_a_claim_keeps_its_device_by_another_name_of_the_resource(
+    short_path: Path,
+) -> None:
+    vendor = config.Uacce(name="example.com/engine", kind="hpre", inject=settings.inject())
+    async with made(short_path) as node:
+        async with node.working(), node.kubelet() as kubelet:
+            node.server.allocate("c", A)
+            await node.prepare(kubelet, "c")
+        changes = {"interface": "DevicePlugin", "resources": (vendor,), "kinds": settings.KINDS[:1]}
+        async with node.working(**changes) as program:
+            await until(lambda: settings.told(program, vendor.name))
+
+            assert settings.told(program, vendor.name) == {ADDRESS: False, "0000:b9:00.0": True}
+
+
 async def test_back_at_a_device_plugin_a_socket_that_is_removed_is_made_again(short_path: Path) -> None:
     async with made(short_path) as node:
         async with node.working(), node.kubelet() as kubelet:
@@ -213,9 +249,13 @@ async def test_a_claim_that_one_of_both_may_know_is_not_forgotten(
         assert remembered(node) == ["c"]
 
 
-async def test_a_memory_that_cannot_be_read_is_told_with_a_way_out(short_path: Path) -> None:
+@pytest.mark.parametrize("place", ["torn", "folder", "pipe"])
+async def test_a_memory_that_cannot_be_read_is_told_with_a_way_out(place: str, short_path: Path) -> None:
     async with made(short_path) as node:
-        node.where.claims.write_text('{"claims": {"a')
+        if place == "torn":
+            node.where.claims.write_text('{"claims": {"a')
+        else:
+            node.where.claims.mkdir() if place == "folder" else os.mkfifo(node.where.claims)
 
         with pytest.raises(errors.Failure, match=r"by force, and remove the file once their containers have ended\.$"):
             async with node.working():
