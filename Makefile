@@ -86,6 +86,7 @@ GITOPS := $(addprefix tests/cluster/test_gitops,.py _additions.py _cleanup.py _f
 LOOP := tests/cluster/test_loop.py
 ENGINES ?= argocd flux
 ALONE := $(addprefix tests/cluster/test_,live.py node_labels.py watcher.py watcher_rights.py)
+RELEASE := tests/images/test_release.py
 ABREAST := -n 2 --dist loadgroup
 
 .PHONY: test-cluster
@@ -93,9 +94,13 @@ test-cluster: $(CODE) ## Run the tests that need root: real kubelet, API server,
 	@# These want a cluster without any node but their own. Tests wait most of the time: two workers have a cluster each.
 	$(BIN)/python -m pytest $(ABREAST) $(ALONE)
 	$(BIN)/python -m pytest $(ABREAST) tests/cluster tests/host tests/images \
-		$(addprefix --ignore ,$(GITOPS) $(ALONE) $(LOOP))
+		$(addprefix --ignore ,$(GITOPS) $(ALONE) $(LOOP) $(RELEASE))
 	KAE_CLUSTER_RUNTIME=containerd-2 $(BIN)/python -m pytest tests/cluster/test_device_plugin_containers.py \
 		tests/cluster/test_dra.py tests/cluster/test_dra_handover.py
+
+.PHONY: test-release
+test-release: $(CODE) ## Make a release twice in two clones, and do the main job from its wheel and image (root, ten minutes, after cluster-tools)
+	$(BIN)/python -m pytest $(RELEASE)
 
 .PHONY: test-gitops
 test-gitops: $(CODE) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)

@@ -128,11 +128,13 @@ step_try() (
 # of a run, so that a release can be made again.
 provenance() {
     jq --null-input --indent 1 --arg version "$version" --arg registry "$REGISTRY" --arg commit "$(git rev-parse HEAD)" \
-        --arg architectures "${architectures[*]}" --arg builder "${COSIGN_IDENTITY:-ci/release.sh}" '{
+        --arg architectures "${architectures[*]}" --arg builder "${COSIGN_IDENTITY:-urn:kae:here}" '
+        # The workflow lies in the repository: https://github.com/OWNER/kae/.github/workflows/release.yml@refs/tags/v0.0.0
+        ($builder | split("/.github/")[0]) as $repository | {
             buildDefinition: {
-                buildType: "ci/release.sh",
+                buildType: "\($repository)/blob/\($commit)/ci/release.sh",
                 externalParameters: {$version, $registry, $architectures},
-                resolvedDependencies: [{uri: "git", digest: {gitCommit: $commit}}]
+                resolvedDependencies: [{uri: "git+\($repository)", digest: {gitCommit: $commit}}]
             },
             runDetails: {builder: {id: $builder}}
         }'

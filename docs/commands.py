@@ -98,7 +98,19 @@ _FIELDS = {
     "bump": "`file`, `line`, `path`, `old` (null if there was no version), `new`",
     "wave add, promote, freeze, thaw, retire": "`policy`, `file`, `written`, `next`, and the answer of diff as `diff`; "
     "of each its own: `wave`, `frozen` and `nodes`, `step` (absent or deleted)",
-    "status": "`cluster`: [status](status.md#json)",
+    "status": (
+        "`cluster`, null for wrong documents: `name`, `server`, `asPlanned`; `output` (fine, old, incomplete, "
+        "edited); `nodes`: `count`, `notReady` (`name`, `reason`, `since`), `notInInventory`, `onlyInInventory`;"
+        " `daemonSets`: `namespace`, `name`, `found`, `observed`, the numbers `planned`, `pods`, `ready` and `current`,"
+        " `heldUpBy`, `problems` with `kind` (missing, surplus, not-ready, old, image), `node`, `pod`, `reason`,"
+        " `since`, `image`, `plannedImage`; `loaded`, nodes with another driver than planned: `recipe`, `version`,"
+        " `state`, `wanted`, `nodes`; `devices` of nodes with DRA: `node`, `resource`, `planned` (null: only the node"
+        " knows), `published`, `unhealthy`; `deployments`: `namespace`, `name`, `found`, `replicas`, `available`,"
+        " `reason`; `leases`: `name`, `holder`, `heldSeconds`, `renewedSecondsAgo`, `expired`, `swapSince`; `objects`:"
+        " `state` (missing, changed, extra, kept, ending), `apiVersion`, `kind`, `namespace`, `name`, `file`, and"
+        " `changes` with `path`, `wanted`, `live`; `skews`, programs of another release: `name`, `image`, `release`"
+        " (empty for a digest)"
+    ),
 }
 """The fields of each answer, which the code states as keys alone."""
 

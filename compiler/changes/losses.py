@@ -28,7 +28,9 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     unlabelled: bool
     """True when the NodeFeatureRule goes that labels nodes with devices."""
     pools: tuple[str, ...]
-    """The pools of one kernel whose DaemonSets go: they follow from the inventory."""
+    """The pools of one kernel whose DaemonSets go: most follow from the inventory."""
+    vacant: tuple[str, ...]
+    """Those of them that serve no known node, and whose kernel no other pool of the policy is for."""
     unknown: bool
     """True when the inventory had nodes and has none, so the nodes that it serves are not known."""
     served: int
@@ -72,20 +74,25 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
             is_same = _selections(before, component, owner) == _selections(after, component, owner)
             if owner in kept and is_same and not unlabelled:
                 continue
-            served = frozenset(before.serving(component, owner, planned))
-            heirs = {} if unlabelled else serving(planned, component, owner.recipe, served)
+            served = before.serving(component, owner, planned)
+            heirs = {} if unlabelled else serving(planned, component, owner.recipe, frozenset(served))
             later = {name: heirs.get(name) for name in sorted(served)}
             left = ((now.policy, name) for name, now in later.items() if now and now.policy != owner.policy)
             moved = repeats.grouped(left)
             lost = [n for n, now in later.items() if now is None or (now.removes and now.policy != owner.policy)]
             cleaning = component == "driver" and owner not in kept and owner in before.cleaning
+            present = _pools(after, component, owner)
+            gone = tuple(sorted(_pools(before, component, owner) - present))
+            peopled = {item.workload.pool for item in served.values()}
+            kept_kernels = set(map(pools.kernel_digest, present))
             yield Loss(
                 component=component,
                 recipe=owner.recipe,
                 policy=owner.policy,
                 last=owner not in kept,
                 unlabelled=unlabelled,
-                pools=tuple(sorted(_pools(before, component, owner) - _pools(after, component, owner))),
+                pools=gone,
+                vacant=tuple(p for p in gone if p not in peopled and pools.kernel_digest(p) not in kept_kernels),
                 unknown=before.index.has_nodes and not planned.inventory.nodes,
                 served=len(later),
                 nodes=tuple(lost),

@@ -104,7 +104,7 @@ def _contradictions(spec: clusters.Spec) -> Iterator[_Conflict]:
 
 @rule("bootstrap-incomplete", "warning")
 def engine_repository(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """A GitOps engine has a repository to apply from."""
+    """A GitOps engine has a repository to apply from, and Flux a Secret for one that it reaches by ssh."""
     gitops = cluster.spec.gitops
     needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
     if needs_url and gitops.repository is None:
@@ -113,6 +113,14 @@ def engine_repository(cluster: definitions.Cluster, source: documents.Document) 
             message=f"The repository that '{gitops.engine}' applies cluster '{cluster.name}' from is not set.",
             notes=("Without it, no bootstrap/ is written.",),
             hint=f"Set gitops.repository.url{' or gitops.flux.sourceRef' if gitops.engine == 'flux' else ''}.",
+        )
+    by_ssh = gitops.repository is not None and gitops.repository.url.startswith("ssh://")
+    if by_ssh and needs_url and gitops.engine == "flux" and gitops.flux.secretRef is None:
+        yield Diagnostic(
+            span=source.span("spec", "gitops", "repository", "url"),
+            message=f"Flux fetches the repository of cluster '{cluster.name}' by ssh, and has no Secret for it.",
+            notes=("The Secret has a key and the host's keys (`flux create secret git`).",),
+            hint="Set gitops.flux.secretRef.name.",
         )
 
 

@@ -107,7 +107,9 @@ def _image(image: overrides.Image) -> Iterator[Diagnostic]:
         yield from of_setting(*image.place(_misspelt(parts)), reference, noun)
     else:
         if images.tag(reference) == "latest":
-            yield mutable_tag(*image.place("image" if is_whole else "version"), reference, image.noun)
+            source, path = image.place("image" if is_whole else "version")
+            by_command = "" if source is image.policy.source else f"kae bump POLICY --image {image.name} --version V"
+            yield mutable_tag(source, path, reference, image.noun, by_command)
         yield from _of_operator(image, "image" if is_whole else "repository", reference)
 
 
@@ -166,14 +168,18 @@ def _misspelt(parts: definitions.ImageParts) -> str:
 
 
 @rule("mutable-tag", "risk")
-def mutable_tag(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Diagnostic:
+def mutable_tag(
+    source: documents.Document, path: documents.Path, reference: str, noun: str, by_command: str = ""
+) -> Diagnostic:
     """An image is pinned by a version or a digest.
 
-    `path` is the field to pin it in.
+    `path` is the field to pin it in, and `by_command` what pins it in a policy instead.
     """
     pinned = "a release or a digest (sha256:…)"
     if path[-1] != "version":
         pinned = "a reference with a release as its tag, or with a digest (@sha256:…)"
+    elif by_command:
+        pinned += f", here or in the policy by `{by_command}`"
     message = f"'{reference}', {noun}, can change without a commit."
     hint = f"Set {wording.dotted(path[1:])} to {pinned}."
     return Diagnostic(span=source.setting_span(*path), message=message, hint=hint)

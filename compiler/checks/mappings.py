@@ -161,8 +161,9 @@ def _is_of_one_kernel(policy: definitions.Policy, place: documents.Path) -> bool
 
 def _lost(span: Span, image: overrides.Image, part: str, default: str) -> Diagnostic:
     text, tail = image.parts[part], re.search(r"[-._]\$\{.*", default)
-    is_digest = text.startswith(images.DIGEST)
-    better = f'"{text}{tail[0]}"' if tail and not is_digest else f"a {part} with {kernels.FULL_VERSION}"
+    better = f'"{text}{tail[0]}"' if tail else f"a {part} with {kernels.FULL_VERSION}"
+    if images.DIGEST in text:  # Nothing follows a digest, and a tag before it names no other image.
+        better = "a mapping for each kernel (`literal`), each with its own digest"
     return Diagnostic(
         span=span,
         message=f"{part.capitalize()} '{text}' of {image.noun} is one image for all kernels.",

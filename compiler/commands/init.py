@@ -192,6 +192,7 @@ def _said(folder: Path, arguments: argparse.Namespace, made: Iterable[str]) -> s
     if arguments.registry is None:
         of_person = "version of your image with a driver" if release.REGISTRY else "versions of your images"
         lines.append(f"Set the registry and the {of_person} in policies/policy.yaml.")
+        lines.append("That file is for KAE: delete it where you have recipes alone.")
     if arguments.wheel is None:
         lines.append(
             "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."

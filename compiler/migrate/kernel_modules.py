@@ -115,6 +115,7 @@ def of_module(source: Source, wanted: Names) -> tuple[Draft, ...]:
     source.carry(policy, ("spec", "daemonSets", "tolerations"), list, "tolerations")
     if secret := source.get(dict, "imageRepoSecret"):
         policy.put(("spec", "pullSecrets", 0), secret, source.origin("imageRepoSecret"))
+        source.differs("The Secret has to be in the namespace of the cluster's KAECluster.", "imageRepoSecret")
     _modules(source, recipe, policy)
     fields = _Fields(
         mappings=_MAPPINGS, image="containerImage", usual=(*_CONTAINER, "containerImage"), known=_known(source)

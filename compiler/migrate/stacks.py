@@ -62,6 +62,9 @@ def translated(
     made = drafted(source, names)
     source.drop_rest(reasons if source.identity else kernel_modules.VALUES)
     found = source.found
+    for draft in made:
+        if draft.kind == "DevicePolicy":
+            draft.put(("spec", "rollout", "waves"), translation.RESERVED)
     if not diagnostics.has_errors(found):
         found += _faults(made, judge, shipped)
     return (() if diagnostics.has_errors(found) else tuple(_made(draft.document.data) for draft in made)), found

@@ -41,6 +41,10 @@ ITEM, ANY = "[]", "*"
 ACCOUNT = "Accounts and their rights are the compiler's own."
 BUILT = "Images are built and signed outside of the cluster, one for each kernel that `kae preflight` is asked for."
 COUNTED = "Nothing is built in the cluster."
+RESERVED = [{"name": "canary", "nodes": []}]
+"""The waves of a new policy, as `kae init` writes them: the first wave of an applied one renames its DaemonSets.
+
+The KAE Operator's values become what equals them, and nothing else."""
 NAMESPACE = "Objects lie in the namespace of the cluster's KAECluster."
 
 Reasons = Mapping[tuple[str, ...], str]

@@ -402,6 +402,23 @@ def is_of_one_kernel(pool: str) -> bool:
     return re.search(rf"--[0-9a-f]{{{DIGITS}}}$", pool) is not None
 
 
+def kernel_digest(pool: str) -> str:
+    """Return the hash of the kernel in the name of a pool of one kernel."""
+    return pool[-DIGITS:]
+
+
+def mapping_of(policy: definitions.Policy, pool: str) -> definitions.KernelMapping | None:
+    """Return the mapping that a pool of one kernel is named after; None where the policy has none of that name."""
+    name = pool.split("--")[-2]  # Neither groups nor mappings have `--` in their names.
+    return next((mapping for mapping in policy.mappings if mapping.name == name), None)
+
+
+def follows_inventory(policy: definitions.Policy, pool: str) -> bool:
+    """Return whether a pool would be there again, perhaps in another group, if a known node ran its kernel."""
+    mapping = mapping_of(policy, pool) if is_of_one_kernel(pool) else None
+    return mapping is not None and overrides.is_per_kernel(policy, mapping) and not listed(mapping)
+
+
 def listed(mapping: definitions.KernelMapping) -> frozenset[str]:
     """Return the kernels that a mapping lists, as NFD reports them."""
     known = mapping.kernels or ((mapping.literal,) if mapping.literal is not None else ())

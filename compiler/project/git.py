@@ -42,7 +42,10 @@ def answer(*arguments: str) -> bytes:
         raise errors.WorldError(f"git cannot be run: {error.strerror}.", hint="Install git.") from error
     if done.returncode:
         said = wording.cut(done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")) or "git failed"
-        raise errors.WorldError(f"git says: {said}", hint="Older versions of the documents come from a git repository.")
+        hint = "Older versions of the documents come from a git repository."
+        if said.startswith("not a git repository"):
+            hint = "Run `git init` and commit first: this compares with a commit."
+        raise errors.WorldError(f"git says: {said}", hint=hint)
     return done.stdout
 
 

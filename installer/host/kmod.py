@@ -223,7 +223,7 @@ def _users(host: chroot.Host, name: str, said: str) -> str:
         return f"it is in use by {', '.join(above)}"
     if "in use" in said:
         count = readings.integer(host.path(f"/sys/module/{name}/refcnt"))
-        return f"it is in use ({count} times), by a process with an open device or by the kernel's own cryptography"
+        return f"it is in use ({count} times), by a process with an open device or by the kernel itself"
     return said.splitlines()[-1] if said else "no reason"
 
 

@@ -249,7 +249,9 @@ def test_a_range_of_revisions_is_answered_with_the_words_for_it(rollout: Path, r
 def test_a_project_without_a_commit_has_nothing_to_compare_with(tmp_path: Path) -> None:
     fleet.small(tmp_path)
 
-    assert refused(3, tmp_path, "diff").startswith("kae: git says: not a git repository")
+    said = refused(3, tmp_path, "diff")
+    assert said.startswith("kae: git says: not a git repository")
+    assert "hint: Run `git init` and commit first: this compares with a commit.\n" in said
     revisions.git(tmp_path, "init", "--quiet")
     assert "hint: The repository has no commit yet: make one first.\n" in refused(3, tmp_path, "diff")
 

@@ -139,6 +139,7 @@ def test_the_registry_and_versions_stand_in_the_policy_or_it_says_where(tmp_path
     assert pinned <= set(images)
     assert "policies/policy.yaml." not in named
     assert "Set the registry and the versions of your images in policies/policy.yaml." in plain
+    assert "That file is for KAE: delete it where you have recipes alone." in plain
 
 
 @pytest.mark.long

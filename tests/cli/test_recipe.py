@@ -40,6 +40,17 @@ def test_a_shipped_recipe_is_named_as_its_folder_and_its_example_is_a_policy_of_
     assert faults + more == []
     assert (recipe.data["kind"], recipe.data["metadata"]["name"]) == ("Recipe", name)
     assert (policy.data["kind"], policy.data["spec"]["recipe"]) == ("DevicePolicy", name)
+    assert policy.data["spec"]["rollout"]["waves"][0]["name"] == "canary"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_no_two_parameters_of_a_shipped_recipe_share_a_description(name: str) -> None:
+    # An alias of YAML takes the description with the rest.
+    (recipe,), _ = decode.decode("recipe.yaml", (package_data.recipes()[name] / "recipe.yaml").read_bytes())
+    declared = recipe.data["spec"].get("parameters", {}).get("properties", {})
+    said = [each["description"] for each in declared.values() if "description" in each]
+
+    assert len({*said}) == len(said)
 
 
 def test_shipped_recipes_are_listed_outside_of_any_project(tmp_path: Path) -> None:
@@ -405,13 +416,13 @@ def test_a_parameter_that_the_control_plane_of_onload_sets_is_no_setting_beside_
     path = fleet / "policies/onload.yaml"
     text = path.read_text() + f"  driver: {{moduleParameters: {{onload: {{{name}: /opt/server}}}}}}\n"
     running = text.replace("    maxPods: 40\n", "    maxPods: 40\n    controlPlane: true\n")
-    wave = "  rollout: {waves: [{name: canary, percent: 5, values: {controlPlane: true}}]}\n"
+    reserved, wave = "        nodes: []\n", "        percent: 5\n        values: {controlPlane: true}\n"
     said = f"error[parameter-claimed]: Program 'cplane' of recipe 'onload' sets parameter '{name}' of module 'onload'"
 
     for given, is_refused in (
         (text, False),
         (running, True),
-        (text + wave, True),
+        (text.replace(reserved, wave), True),
         (running + "  programs: {cplane: {enabled: false}}\n", False),
     ):
         path.write_text(given)

@@ -302,3 +302,99 @@ def test_a_removal_stands_behind_its_cause_and_leads_out(name: str, tmp_path: Pa
     assert ("\n  note: What it has installed stays on the hosts" in told[0]) is (message != REMOVED)
     assert hint in told[2].partition("\n")[0]
     assert "warning[" not in told[2]
+
+
+def test_an_edited_mapping_is_the_cause_where_no_node_was_known(tmp_path: Path) -> None:
+    policy = DESK_MAPPED.replace("regexp: '^5'", f"literal: {KERNEL}").replace("a}", "'a-${KERNEL_FULL_VERSION}'}")
+    policy = policy.replace("1.0.0-'a", "'1.0.0-a").replace("1.0.0-b", "'1.0.0-b-${KERNEL_FULL_VERSION}'")
+    project.write(tmp_path, _project(policy) | {"inventory/east.json": projects.inventory()})
+    assert in_process.kae(tmp_path, "compile", "--no-cache").code == 0
+    path = tmp_path / "policies/tls.yaml"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "name: lts" not in line))
+
+    answer = in_process.kae(tmp_path, "compile", "--no-cache")
+
+    assert answer.code == 1
+    told = answer.err[answer.err.index("error[removes-drivers]: ") :]
+    assert "\n  note: An edit takes the pool lts--" in told
+    assert "\n  hint: Undo the edit, or list the kernels in `kernels` of a mapping." in told
+    assert "Restore the inventory" not in answer.err
+
+
+@pytest.mark.parametrize("per", ["pool", "policy"])
+def test_a_condition_is_the_cause_where_a_program_goes_and_no_node_was_known(per: str, tmp_path: Path) -> None:
+    program = f"{{name: tool, per: {per}, when: {{tool: true}}, pod: {{containers: [{{name: tool, image: tool}}]}}}}"
+    recipe = f"""\
+{RECIPE.partition("  images:")[0]}\
+  parameters: {{properties: {{tool: {{type: boolean, default: true}}}}}}
+  images: {{tool: {{repository: registry.example.com/npu, image: tool, version: 1.0.0}}}}
+  programs: [{program}]
+"""
+    project.write(tmp_path, _project(DESK) | {"inventory/east.json": projects.inventory()})
+    project.write(tmp_path, {"recipes/ascend/recipe.yaml": recipe})
+    assert in_process.kae(tmp_path, "compile", "--no-cache").code == 0
+    path = tmp_path / "policies/tls.yaml"
+    path.write_text(path.read_text() + "  values: {tool: false}\n")
+
+    answer = in_process.kae(tmp_path, "compile", "--no-cache")
+
+    assert answer.code == 1
+    told = answer.err[answer.err.index("error[removes-programs]: ") :]
+    assert "\n  note: By its conditions, policy 'tls' has program 'tool' on no node any more." in told
+    assert "\n  hint: Undo the edit of its values, or of the recipe." in told
+
+
+LISTED = NAMED.replace("regexp: ^5", f"regexp: ^5, kernels: [{KERNEL}, 5.10.0-1.aarch64]")
+POOLS: Mapping[str, tuple[str, Edit, str, str]] = {
+    # By name: the policy, its edit; then the note and the hint of `pool-removed`, empty where it says nothing.
+    "a wave renames the pools": (
+        NAMED,
+        ("    kernelMappings", "    rollout: {waves: [{name: canary, nodes: [kp-1]}]}\n    kernelMappings"),
+        "",
+        "",
+    ),
+    "one image for all kernels": (NAMED, ("'2.2.0-${KERNEL_FULL_VERSION}'", "2.2.0-a"), "", ""),
+    "another mapping takes the kernel": (LISTED, ("name: lts", "name: lts5"), "", ""),
+    "a kernel leaves the list": (
+        LISTED,
+        (", 5.10.0-1.aarch64]", "]"),
+        "Mapping 'lts' names its kernel no longer.",
+        "Name it in mapping 'lts' again if hosts run it.",
+    ),
+    "a mapping goes": (
+        LISTED.replace(OLD, OLD.replace("2.2.0-b", "'2.2.0-${KERNEL_XYZ}', kernels: [4.19.0-1.aarch64]")),
+        (OLD.replace("2.2.0-b", "'2.2.0-${KERNEL_XYZ}', kernels: [4.19.0-1.aarch64]"), ""),
+        "Policy 'tls' has no mapping 'old' any more.",
+        "Restore mapping 'old' if hosts run its kernels.",
+    ),
+    "one image for all kernels, also for those that nobody runs": (
+        LISTED,
+        (f"regexp: ^5, kernels: [{KERNEL}, 5.10.0-1.aarch64], version: '2.2.0-${{KERNEL_FULL_VERSION}}'", "regexp: ^5"),
+        "Mapping 'lts' has one pool for all kernels now, as its images are not named after them.",
+        "Name them after the kernel again, unless one image serves every kernel.",
+    ),
+    "no mappings any more": (
+        LISTED,
+        (LISTED[LISTED.index("    kernelMappings") : LISTED.index(OLD) + len(OLD)], ""),
+        "",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_pool_that_leaves_by_an_edit_says_so_where_a_kernel_has_none_any_more(name: str, tmp_path: Path) -> None:
+    policy, edit, note, hint = POOLS[name]
+    project.write(tmp_path, _project(policy))
+    assert in_process.kae(tmp_path, "compile", "--no-cache").code == 0
+    path = tmp_path / "policies/tls.yaml"
+    assert path.read_text().count(edit[0]) == 1
+    path.write_text(path.read_text().replace(*edit))
+
+    answer = in_process.kae(tmp_path, "compile", "--no-cache")
+
+    assert answer.code == 0
+    assert ("warning[pool-removed]: " in answer.err) is bool(note)
+    assert f"\n  note: {note}\n" in answer.err if note else "take a new inventory" not in answer.err
+    assert f"\n  hint: {hint}\n" in answer.err if hint else True

@@ -28,7 +28,8 @@ def tree(
     objects: kinds.Objects,
     definitions: None,
 ) -> Iterator[Sequence[manifests.Manifest]]:
-    """The objects of a cluster, with foreign namespaces made; at the end the applied objects are gone."""
+    """The objects of a cluster, with foreign namespaces and definitions made; at the end the applied are gone."""
+    objects.define((item.data, item.text) for item in manifests.definitions_of_nfd())
     items = manifests.parsed(trees.files(request.param))
     make_namespaces(control_plane, items)
     yield items

@@ -87,6 +87,18 @@ def test_a_release_is_signed_and_can_be_verified(release: Release) -> None:
     ]
 
 
+def test_the_provenance_names_the_repository_and_the_commit(release: Release) -> None:
+    text = (release.dist / "provenance.json").read_text()
+    said, commit = json.loads(text), revisions.git(release.place.clone, "rev-parse", "HEAD").strip()
+
+    definition = said["buildDefinition"]
+    assert definition["buildType"] == f"https://github.com/{releases.OWNER}/blob/{commit}/ci/release.sh"
+    assert definition["resolvedDependencies"] == [
+        {"uri": f"git+https://github.com/{releases.OWNER}", "digest": {"gitCommit": commit}}
+    ]
+    assert said["runDetails"]["builder"]["id"] == releases.IDENTITY
+
+
 def test_wheel_and_image_of_a_release_do_the_main_job(release: Release) -> None:
     done = release.step("try")
 

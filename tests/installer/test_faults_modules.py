@@ -28,7 +28,7 @@ def test_a_module_that_the_kernel_uses_at_the_last_moment_comes_back(machine: Ma
     # hisi_zip was unloaded before it was refused for hisi_hpre; it is back.
     assert shown.reason == (
         "Module hisi_hpre cannot be unloaded: it is in use (2 times), by a process with an open device or by the"
-        f" kernel's own cryptography. {BACK}"
+        f" kernel itself. {BACK}"
     )
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
 

@@ -120,6 +120,23 @@ def test_modules_of_another_kernel_in_the_folder_of_this_one_disturb_nothing(mac
     assert settings.changes_made(machine) == []
 
 
+def test_modules_of_a_payload_are_signed_where_the_kernel_asks_for_it(machine: Machine, tmp_path: Path) -> None:
+    layouts.put(machine.root / "sys/module/module/parameters/sig_enforce", b"Y\n")
+    unsigned = stacks.kmod_files("1.0")
+    signed = {name: content + b"~Module signature appended~\n" for name, content in unsigned.items()}
+
+    shown = settings.installer(machine, stacks.payload(tmp_path / "1", "modules", unsigned), **stacks.KMOD).settle()
+
+    assert (shown.state, machine.loaded()) == ("Failed", {})
+    assert shown.reason.startswith(
+        "The running kernel refuses modules without a signature (module.sig_enforce is set), and there is none in"
+        " simple_kmod.ko, simple_procfs_kmod.ko"
+    )
+    machine.host.write(homes.own("simple-kmod").retry, "")
+    settings.installed(machine, stacks.payload(tmp_path / "2", "modules", signed), **stacks.KMOD)
+    assert settings.versions(machine) == {"1.0"}
+
+
 def test_a_module_that_the_kernel_refuses_is_rolled_back(machine: Machine, tmp_path: Path) -> None:
     settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
     image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
@@ -490,6 +507,40 @@ def test_a_user_that_the_kernel_counts_blocks(crew: Crew, machine: Machine, user
 
     assert shown.state == "Blocked"
     assert "the module onload is in use 1 times more than by modules" in shown.reason
+
+
+def test_a_module_in_use_without_a_device_stays_without_a_lease(crew: Crew, machine: Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    machine.pin("simple_kmod")  # As a mounted filesystem does.
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
+    job = crew.job(image=image, version="1.1", **_without(stacks.KMOD, "driver_version"))
+    steps = [step.name for step in job.parts.report().steps]
+
+    shown = job.settle()
+
+    assert not {"take-lease", "drain-devices"}.intersection(steps)
+    assert shown.reason == (
+        "Module simple_kmod cannot be unloaded: it is in use (1 times), by a process with an open device or by the"
+        " kernel itself. The host is back in its previous state."
+    )
+    assert (shown.state, shown.ready, settings.versions(machine)) == ("Failed", False, {"1.0"})
+    assert machine.parameters("simple_procfs_kmod") == {"number": 7}
+    machine.pin("simple_kmod", 0)
+    machine.host.write(homes.own("simple-kmod").retry, "")
+    assert (job.settle().state, settings.versions(machine)) == ("Ready", {"1.1"})
+
+
+def test_a_module_of_others_above_one_without_a_device_blocks_before_anything(machine: Machine, tmp_path: Path) -> None:
+    settings.installed(machine, stacks.payload(tmp_path / "1", "modules", stacks.kmod_files("1.0")), **stacks.KMOD)
+    machine.add_module("tuner", stacks.module("tuner", "1.0", depends="simple_kmod"))
+    machine.load("tuner")
+    machine.calls()
+    image = stacks.payload(tmp_path / "2", "modules", stacks.kmod_files("1.1"))
+
+    shown = settings.installer(machine, image, **stacks.KMOD | {"driver_version": "1.1"}).settle()
+
+    assert "Module tuner of others uses simple_kmod: unload it (rmmod tuner)." in shown.reason
+    assert (shown.state, settings.changes_made(machine)) == ("Blocked", [])
 
 
 def test_two_recipes_and_kae_share_a_host(machine: Machine, image: Path, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from compiler.checks import mappings
 from compiler.checks.change import OutputChange
 from compiler.diagnostics import Span
 from compiler.fleet import assignment, definitions, selectors
-from compiler.planning import kernels, plan
+from compiler.output import index_file
+from compiler.planning import kernels, overrides, plan, pools
 
 _READY = "when `kae status` shows every pod ready"
 
@@ -58,7 +59,7 @@ def of_loss(change: OutputChange, loss: losses.Loss) -> Found:
         if not lost or name in lost
     )
     if not found:
-        return ((_inventory(loss, policy), loss.nodes),)
+        return ((_without_nodes(change, loss, policy), loss.nodes),)
     return sorted(found.items(), key=lambda each: -len(each[1]))
 
 
@@ -133,11 +134,48 @@ def _unlabelled(change: OutputChange, loss: losses.Loss, policy: definitions.Pol
     return Cause(change.cluster_span("spec", "nfd", "enabled"), fact, undo)
 
 
-def _inventory(loss: losses.Loss, policy: definitions.Policy) -> Cause:
-    """Return the cause where no known node loses anything: the pools that follow from the inventory go with it."""
-    fact = f"The DaemonSets of {wording.listed(loss.pools, most=5)} leave the output with the nodes of the inventory."
+def _without_nodes(change: OutputChange, loss: losses.Loss, policy: definitions.Policy) -> Cause:
+    """Return the cause where no known node loses anything: the pools of the inventory, or of an edited mapping, go."""
     span = policy.source.setting_span(*mappings.path_of(policy))
-    return Cause(span, fact, "Restore the inventory, or list the kernels in `kernels` of the mapping.")
+    earlier, later = (
+        {item.pool for item in side.index.of_owner(loss.component, index_file.Owner(loss.recipe, loss.policy))}
+        for side in (change.before, change.after)
+    )
+    gone = sorted(filter(None, earlier - later))
+    known = [pool for pool in gone if pools.follows_inventory(policy, pool)]
+    if loss.unknown or known:
+        went = wording.listed(known or gone or (loss.policy,), most=5)
+        fact = f"The DaemonSets of {went} leave the output with the nodes of the inventory."
+        return Cause(span, fact, "Restore the inventory, or list the kernels in `kernels` of the mapping.")
+    division = next(one for one in change.planned.divisions if one.policy.name == policy.name)
+    if loss.component not in _FIELDS and (division.parts or not gone):
+        fact = f"By its conditions, policy '{policy.name}' has program '{loss.component}' on no node any more."
+        return Cause(change.policy_span(policy.name), fact, "Undo the edit of its values, or of the recipe.")
+    went = f"{wording.inflected('pool', len(gone) or 1)} {wording.listed(gone or (loss.policy,), most=5)}"
+    fact = (
+        f"An edit takes the {went} away. The mappings of policy '{policy.name}' have pools by the kernels of the "
+        "inventory, where no node has one of them."
+    )
+    return Cause(span, fact, "Undo the edit, or list the kernels in `kernels` of a mapping.")
+
+
+def of_vacant(change: OutputChange, policy: definitions.Policy, pool: str) -> Cause:
+    """Return the cause where a pool without a known node goes, and with it the last pool of its kernel."""
+    mapping, span = pools.mapping_of(policy, pool), policy.source.setting_span(*mappings.path_of(policy))
+    if mapping is None:
+        name = pool.split("--")[-2]
+        fact = f"Policy '{policy.name}' has no mapping '{name}' any more."
+        return Cause(span, fact, f"Restore mapping '{name}' if hosts run its kernels.")
+    if pools.follows_inventory(policy, pool):
+        fact = f"Mapping '{mapping.name}' has a pool for each kernel that nodes of the inventory run."
+        undo = "If such nodes are still there, take a new inventory first."
+        return Cause(change.policy_span(policy.name), fact, undo)
+    span = policy.source.span(*mapping.path, "name")
+    if pools.listed(mapping) and overrides.is_per_kernel(policy, mapping):
+        fact = f"Mapping '{mapping.name}' names its kernel no longer."
+        return Cause(span, fact, f"Name it in mapping '{mapping.name}' again if hosts run it.")
+    fact = f"Mapping '{mapping.name}' has one pool for all kernels now, as its images are not named after them."
+    return Cause(span, fact, "Name them after the kernel again, unless one image serves every kernel.")
 
 
 def _of_decision(change: OutputChange, loss: losses.Loss, policy: definitions.Policy, decision: plan.Decision) -> Cause:

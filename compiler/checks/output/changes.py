@@ -439,8 +439,8 @@ def changes(change: OutputChange, found: Sequence[losses.Loss]) -> Iterator[Diag
             yield left_out(change, loss)
         if loss.removed:
             yield uninstalled(change, loss)
-        if loss.pools and not loss.last:
-            yield removed_pools(change, loss)
+        if not loss.last:
+            yield from removed_pools(change, loss)
     yield from left_waves(change)
     yield from disabled_kinds(change)
     yield from removed_nfd(change)
@@ -473,20 +473,27 @@ def uninstalled(change: OutputChange, loss: losses.Loss) -> Diagnostic:
 
 
 @rule("pool-removed", "change")
-def removed_pools(change: OutputChange, loss: losses.Loss) -> Diagnostic:
-    """The pools of a policy stay."""
-    count = len(loss.pools)
-    return Diagnostic(
-        span=change.policy_span(loss.policy),
-        message=f"The {wording.inflected('DaemonSet', count)} of {wording.inflected('pool', count)} "
-        f"{wording.listed(loss.pools, most=5)} of policy '{loss.policy}' {'leaves' if count == 1 else 'leave'} cluster "
-        f"'{change.cluster}'.",
-        notes=(
-            "A pool that follows from the inventory goes with its last node.",
-            *(() if change.deletion.prunes else (f"Where one leaves the output, {change.deletion.of('it')}.",)),
-        ),
-        hint="If such nodes are still there, take a new inventory first.",
-    )
+def removed_pools(change: OutputChange, loss: losses.Loss) -> Iterator[Diagnostic]:
+    """The policy keeps a pool for each kernel that it had one for.
+
+    Which nodes move to another pool, policy or to none is told elsewhere.
+    """
+    policy = next((one for one in change.policies if one.name == loss.policy), None)
+    gone = loss.vacant if policy is not None and policy.mappings else ()  # Without mappings it serves every kernel.
+    found = repeats.grouped((causes.of_vacant(change, policy, pool), pool) for pool in gone if policy is not None)
+    for cause, pools in found.items():
+        count = len(pools)
+        yield Diagnostic(
+            span=cause.span,
+            message=f"The {wording.inflected('DaemonSet', count)} of {wording.inflected('pool', count)} "
+            f"{wording.listed(pools, most=5)} of policy '{loss.policy}' {'leaves' if count == 1 else 'leave'} cluster "
+            f"'{change.cluster}'.",
+            notes=(
+                cause.fact,
+                *(() if change.deletion.prunes else (f"Where one leaves the output, {change.deletion.of('it')}.",)),
+            ),
+            hint=cause.undo,
+        )
 
 
 @rule("node-leaves-wave", "change")

@@ -23,7 +23,7 @@ _NOTHING = """\
   #   nodes: [/dev/example0]
   # devicePlugin:    # What pods ask for, offered by kae's device plugin.
   #   resources: [{name: example.com/device, class: char, groups: [{paths: [{path: "/dev/example*"}]}]}]
-  # programs:        # Vendors' own programs: https://kubernetes.io/docs/concepts/workloads/pods/ as data.
+  # programs:        # A vendor's program: a pod spec, as in https://kubernetes.io/docs/concepts/workloads/pods/.
   #   - name: plugin
   #     per: pool
   #     offers: ["example.com/*"]
@@ -100,6 +100,11 @@ def policy(given: Answers) -> str:
     if given.modules:
         lines += ["  # The first mapping that matches a node's kernel takes it.", "  kernelMappings:"]
         lines += ["    - name: every", "      regexp: '.+'"]
+    if given.modules or given.program:
+        lines += ["  rollout:", "    waves:"]
+        lines += ["      # The nodes that get a new version first. Name one, in its own commit."]
+        lines += ["      # No other node gets a new pod, because the wave already exists."]
+        lines += ["      - name: canary", "        nodes: []"]
     return _head("DevicePolicy", given.name) + "".join(f"{line}\n" for line in lines)
 
 

@@ -8,6 +8,7 @@ from compiler.checks import cluster
 from tests import builders
 
 REPOSITORY = {"url": "https://git.test/fleet.git"}
+SSH = {"url": "ssh://git@git.test/fleet.git"}
 WATCHER = {
     "enabled": True,
     "image": "r.test/watcher:1",
@@ -41,6 +42,10 @@ def test_a_stated_release_is_one_that_is_rendered_for(version: str, code: list[s
         ({"engine": "argocd", "repository": REPOSITORY}, []),
         ({"engine": "flux", "repository": REPOSITORY}, []),
         ({"engine": "flux", "flux": {"sourceRef": {"name": "fleet"}}}, []),
+        ({"engine": "flux", "repository": SSH}, ["bootstrap-incomplete"]),
+        ({"engine": "flux", "repository": SSH, "flux": {"secretRef": {"name": "git"}}}, []),
+        ({"engine": "flux", "repository": SSH, "flux": {"sourceRef": {"name": "fleet"}}}, []),
+        ({"engine": "argocd", "repository": SSH}, []),
         ({"engine": "flux", "repository": {"url": "git@git.test:fleet.git"}}, ["conflicting-settings"]),
         ({"engine": "flux", "repository": {"url": "file:///srv/fleet"}}, ["conflicting-settings"]),
         ({"engine": "argocd", "repository": {"url": "git@git.test:fleet.git"}}, []),

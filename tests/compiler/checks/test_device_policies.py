@@ -61,6 +61,9 @@ def test_an_image_that_nothing_pins_is_told_where_its_version_stands(name: str) 
     assert told_of(of_recipe) == [("mutable-tag", RECIPE, "version: latest")]
     assert ("mutable-tag", POLICY, "version: latest") in told_of(of_policy)
     assert f"the image '{name}'" in findings(of_recipe)[0].message
+    by_command = f", here or in the policy by `kae bump POLICY --image {name} --version V`."
+    assert (findings(of_recipe)[0].hint or "").endswith(by_command)
+    assert all("kae bump" not in (one.hint or "") for one in findings(of_policy))
 
 
 @pytest.mark.parametrize("group", ["waves", "frozen"])
@@ -205,6 +208,16 @@ def test_an_override_that_loses_the_kernel_of_the_recipe_is_told_where_it_stands
     assert told[0].hint == 'Write "8.2-${KERNEL_FULL_VERSION}", unless the image serves every kernel.'
 
 
+@pytest.mark.parametrize("tag", ["", "1.0@"])
+def test_a_digest_for_all_kernels_is_answered_with_a_mapping_for_each(tag: str) -> None:
+    told = findings(lab(images={"modules": {"version": f"{tag}sha256:{'a' * 64}"}}, **MAPPED))
+
+    assert [one.code for one in told] == ["kernel-placeholder-lost"]
+    assert told[0].hint == (
+        "Write a mapping for each kernel (`literal`), each with its own digest, unless the image serves every kernel."
+    )
+
+
 @pytest.mark.parametrize(
     "images",
     [{"modules": {"version": "8.2-${KERNEL_XYZ}"}}, {"modules": {"version": "8.2", "image": "k-${KERNEL_XYZ}"}}],
@@ -217,12 +230,6 @@ def test_a_mapping_of_one_kernel_may_write_the_image_of_that_kernel() -> None:
     mapping = {"name": "one", "literal": "5.14.0-427.el9_4.x86_64", "images": ONE}
 
     assert told_of(lab(kernelMappings=[mapping])) == []
-
-
-def test_the_digest_of_one_image_is_told_without_a_version_that_is_none() -> None:
-    (told,) = findings(lab(images={"modules": {"version": "sha256:" + "0" * 64}}, **MAPPED))
-
-    assert told.hint == "Write a version with ${KERNEL_FULL_VERSION}, unless the image serves every kernel."
 
 
 def test_a_driver_that_is_removed_needs_no_image_with_modules() -> None:
