@@ -488,7 +488,9 @@ class Driver(Claiming):
             for stream in self._streams:
                 stream.set()
 
-    def _reasons(self, offer: slices.Offer, held: Iterable[tuple[str, claims.Claim, claims.Given]]) -> Iterator[Any]:
+    def _reasons(
+        self, offer: slices.Offer, held: Iterable[tuple[str, claims.Claim, claims.Given]]
+    ) -> Iterator[health.Reason]:
         """Yield the reasons of the driver's own why no other claim may be given a device."""
         if self._lacks:
             yield health.Reason(code="HostPath", text=self._lacks)
