@@ -475,7 +475,7 @@ class Driver(Claiming):
         # One that is gone stays to be seen while a claim has it, and nobody else gets it.
         gone = {each.device: each for _, _, each in given if not (each.is_admin or each.device in now)}
         lost = {
-            name: {**self._last.get(name, slices.lost(each)), "taints": slices.taints((slices.LOST,))}
+            name: {**self._last.get(name, slices.lost(name, each.resource)), "taints": slices.taints((slices.LOST,))}
             for name, each in gone.items()
             if name not in made
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from device_plugin.dra import claims, quantities
+from device_plugin.dra import quantities
 from device_plugin.host import health
 from device_plugin.kubelet import advertised
 from runtime import device_plugin_config as config
@@ -120,10 +120,10 @@ def _has_queues(device: advertised.AnyDevice) -> bool:
     return isinstance(device, advertised.Device) and not device.function.kind.vfio
 
 
-def lost(given: claims.Given) -> dict[str, Any]:
+def lost(name: str, resource: str) -> dict[str, Any]:
     """Return the device of a claim that is not there any more, as far as it is remembered."""
-    attributes = {"resource": {"string": dra.attribute(given.resource)}}
-    return {"name": given.device, "attributes": attributes, "taints": taints((LOST,))}
+    attributes = {"resource": {"string": dra.attribute(resource)}}
+    return {"name": name, "attributes": attributes, "taints": taints((LOST,))}
 
 
 def taints(reasons: Sequence[health.Reason]) -> list[dict[str, str]]:
