@@ -146,7 +146,7 @@ def test_a_device_node_keeps_the_group_and_the_mode_of_the_host(
 ) -> None:
     address = "0000:79:00.0"
     expression = f'device.attributes["resource.kubernetes.io"].pciBusID == "{address}"'
-    node = Path("/dev") / str(deployed.devices.host.states()[address].entry)
+    node = deployed.devices.host.node(address)
     before = node.stat()
     os.chown(node, 0, 994)
     node.chmod(0o660)
