@@ -16,7 +16,7 @@ from compiler.diagnostics import Span
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.output import index_file
-from compiler.planning import kernels, plan, pools
+from compiler.planning import kernels, loaded, plan, pools
 from runtime import driver_config, driver_work
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
@@ -70,7 +70,13 @@ class Drain(msgspec.Struct, frozen=True, kw_only=True):
     most: int | None
     """The most pods of one node that can hold a device: its devices, times their sharing; None where it is unknown."""
     hosts_at_a_time: int
-    """Over all pools of the policy in the cluster."""
+    """Of those on which a pod holds a device, over all pools of the policy in the cluster."""
+    rolls: bool
+    """True where the pods of a DaemonSet are replaced, which its maxUnavailable paces.
+
+    One to which the nodes come makes all of its pods at once, and a host without a pod that holds a device waits for
+    nobody.
+    """
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +113,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """The DaemonSets whose pods stay on the nodes, although the output no longer has them, as nothing prunes it."""
     is_unseen: bool
     """True for nodes that the inventory of a cluster has no more: whether their pods are there is unknown."""
+    is_loaded: bool
+    """True for nodes whose labels show the version that they get: those that an earlier change had not reached yet."""
     cause: Span
     """The line that causes it: of a policy, a cluster or an inventory."""
 
@@ -126,6 +134,8 @@ class Half(msgspec.Struct, frozen=True):
     """What mappings ask of the nodes, in the same case."""
     has_other: bool = False
     """True where they have another recipe's driver with a module of this one's."""
+    has_own: bool = False
+    """True where labels show the driver that they get on this side."""
 
     def serving(self, component: index_file.Component) -> objects.Ref | None:
         """Return the DaemonSet of a component on the nodes."""
@@ -239,18 +249,20 @@ def _halves(
     """Yield the decisions that nodes share before and after, with the names of the nodes."""
     olds, news = (plan.of_recipe(side.planned, recipe).decisions if side else () for side in (before, after))
     earlier = {node.name: (index, node.profile) for index, decision in enumerate(olds) for node in decision.nodes}
-    found: dict[tuple[int | None, int | None, tuple[_Booted, _Booted], bool], list[str]] = {}
+    found: dict[tuple[int | None, int | None, tuple[_Booted, _Booted], bool, bool], list[str]] = {}
     for index, decision in enumerate(news):
+        having = loaded.having(decision)
         for node in decision.nodes:
             number, profile = earlier.pop(node.name, (None, node.profile))
             was, now = profile.kernel_version, node.profile.kernel_version
             booted = ((was, kernels.machine(profile)), (now, kernels.machine(node.profile))) if was != now else _SAME
-            found.setdefault((number, index, booted, node.name in shared), []).append(node.name)
+            key = number, index, booted, node.name in shared, node.name in having
+            found.setdefault(key, []).append(node.name)
     for name, (number, _) in earlier.items():
-        found.setdefault((number, None, _SAME, False), []).append(name)
-    for (old, new, (first, second), has_other), nodes in found.items():
+        found.setdefault((number, None, _SAME, False, False), []).append(name)
+    for (old, new, (first, second), has_other, has_own), nodes in found.items():
         left, right = None if old is None else olds[old], None if new is None else news[new]
-        yield (Half(before, left, *first, has_other), Half(after, right, *second)), nodes
+        yield (Half(before, left, *first, has_other), Half(after, right, *second, has_own=has_own)), nodes
 
 
 _Booted = tuple[str, kernels.Machine]
@@ -302,13 +314,14 @@ def _effect(
         reasons=done.reasons,
         images=() if recipe.builtin or _OF_IMAGES.isdisjoint(done.reasons) else done.images,
         kernels=booted,
-        drain=_drain(left, right, done.reasons) if done.work in DISTURBING else None,
+        drain=_drain(left, right, done.reasons, rolls=going == coming) if done.work in DISTURBING else None,
         may_lose=may_lose,
         may_gain=may_gain,
         standing=tuple(old.name for old, _ in served.values() if old is not None and old in stays)
         if right.decision
         else (),
         is_unseen=right.side is not None and right.decision is None,
+        is_loaded=right.has_own and done.work == "swaps" and done.reasons == ("version",),
         cause=_cause(
             left, right, changed, (*doubtful, *((_DRIVER, _PLUGIN) if driver else (_PLUGIN, _DRIVER)), _PROGRAMS)
         ),
@@ -443,7 +456,7 @@ def _may_have(half: Half) -> bool:
     return half.decision is not None and half.decision.driver.obstacle not in ("hardware", "labels")
 
 
-def _drain(left: Half, right: Half, reasons: Sequence[str]) -> Drain | None:
+def _drain(left: Half, right: Half, reasons: Sequence[str], *, rolls: bool) -> Drain | None:
     config = right.config or left.config
     if "enabledCleanup" in reasons:
         config = left.config  # The installer that goes cleans up, by what it was told.
@@ -455,6 +468,7 @@ def _drain(left: Half, right: Half, reasons: Sequence[str]) -> Drain | None:
         # New virtual functions are offered when the host has had its turn.
         most=_most(left, left if "sriov" in reasons else right, config),
         hosts_at_a_time=len(config.leases.names),
+        rolls=rolls,
     )
 
 

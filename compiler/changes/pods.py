@@ -58,6 +58,16 @@ def fate(before: objects.Ref | None, after: objects.Ref | None, templates: Set[o
     return "replaced" if before != after or after in templates else None
 
 
+def scaled(most_unavailable: int | str, number: int) -> int:
+    """Return maxUnavailable in pods of so many, at least one.
+
+    A share is rounded up, as by GetScaledValueFromIntOrPercent of k8s.io/apimachinery.
+    """
+    text = str(most_unavailable)
+    share = int(text.removesuffix("%"))
+    return max(1, -(-share * number // 100) if text.endswith("%") else share)
+
+
 def changes(
     was: Mapping[objects.Ref, Set[str]], now: Mapping[objects.Ref, Set[str]], pairs: Sequence[objects.Pair]
 ) -> tuple[PodChange, ...]:

@@ -65,13 +65,18 @@ def other_architectures(cluster: str, division: pools.Division) -> Iterator[Diag
     there = sorted({machine for node in served if (machine := node.label(pools.ARCHITECTURE))})
     wanted = {made.program.name: made.program.architectures for made in division.deployments}
     for program, machines in wanted.items():
-        if there and machines and not set(machines) & set(there):
+        if served and machines and not set(machines) & set(there):
+            one = len(served) == 1
+            are = f"{'is' if one else 'are'} {wording.listed(there)}"
+            lack = f"{'has' if one else 'have'} no label {pools.ARCHITECTURE}"
             yield Diagnostic(
                 span=policy.source.span("spec", "recipe"),
                 message=f"Program '{program}' of policy '{policy.name}' is for {wording.listed(machines)}, and runs on "
                 f"no node of cluster '{cluster}': {wording.nodes([node.name for node in served])} "
-                f"{'is' if len(served) == 1 else 'are'} {wording.listed(there)}.",
-                hint=f"Correct `architectures` in the recipe, or set programs.{program}.enabled: false in the policy.",
+                f"{are if there else lack}.",
+                hint=f"Correct `architectures` in the recipe, or set programs.{program}.enabled: false in the policy."
+                if there
+                else "Every kubelet sets the label: take the inventory of the cluster, or write it into this one.",
             )
 
 

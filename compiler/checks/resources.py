@@ -34,7 +34,8 @@ _OWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The fields of a class beside those of all: an IOMMU group is opened by one virtual machine alone."""
 
 _NATIVE = "kubernetes.io"
-"""The domain of resources that the kubelet takes from no device plugin: `IsExtendedResourceName` of Kubernetes."""
+"""The end of domains of resources that the kubelet takes from no device plugin: `IsExtendedResourceName` of Kubernetes,
+which looks for `kubernetes.io/` in the name."""
 _QUOTA = "requests."
 OWN_DOMAIN = "Use a domain of your own, such as example.com."
 
@@ -252,7 +253,7 @@ def _counted(source: documents.Document) -> Iterator[Diagnostic]:
 def is_taken(name: str) -> bool:
     """Return whether a resource is one of Kubernetes itself, by its domain, which no node gets from anybody else."""
     domain = name.partition("/")[0]
-    return domain == _NATIVE or domain.endswith(f".{_NATIVE}") or domain.startswith(_QUOTA)
+    return domain.endswith(_NATIVE) or domain.startswith(_QUOTA)
 
 
 def _of_class(span: Span, message: str, hint: str, *notes: str) -> Diagnostic:

@@ -249,13 +249,14 @@ def _bump(command: cli.Parser) -> None:
     options.quiet(command)
 
 
-@_command("add a wave to a policy's file: nodes that change earlier than the rest")
+@_command("add a wave to a policy's file, nodes that change earlier than the rest, or remove one")
 def _wave(command: cli.Parser) -> None:
-    command.examples("kae wave add tls canary --percent 5 --version 2.3.0")
+    command.examples("kae wave add tls canary --percent 5", "kae wave remove tls/canary")
     verbs = command.add_subparsers(title="verbs", metavar="VERB", required=True)
     verb = cli.added(verbs, "add", "add a wave: nodes by percent, name or labels, and the version that they get")
+    verb.set_defaults(verb="add")
     verb.examples(
-        "kae wave add tls canary --percent 5 --version 2.3.0",
+        "kae wave add tls canary --percent 5",
         "kae wave add tls lab --node kp920-rack1-03 --node kp920-rack1-04 --before canary",
         "kae wave add desk canary -l zone=a --cluster east --image modules --version 8.2",
     )
@@ -267,6 +268,11 @@ def _wave(command: cli.Parser) -> None:
     _members(verb, ways)
     _version(verb, "the version that its nodes get")
     verb.add_argument("--before", metavar="WAVE", help="put it before this wave (default: last)")
+    _edits(verb)
+    verb = cli.added(verbs, "remove", "remove a wave: its nodes get what the waves behind it or the policy have")
+    verb.set_defaults(verb="remove")
+    verb.examples("kae wave remove tls/canary", "kae wave remove tls/canary --check")
+    verb.add_argument("promoted", type=_of_policy, metavar="POLICY/WAVE", help="the policy's name and the wave's")
     _edits(verb)
 
 
@@ -280,13 +286,13 @@ def _promote(command: cli.Parser) -> None:
 @_command("add a frozen group to a policy's file: nodes that keep what they have")
 def _freeze(command: cli.Parser) -> None:
     command.examples(
-        "kae freeze tls batch7 --node kp920-rack1-03 --node kp920-rack1-04",
-        "kae freeze tls zone-a -l topology.kubernetes.io/zone=a --cluster east --version 2.2.0",
+        "kae freeze tls batch7 --node kp920-w1-02 --node kp920-w1-04",
+        "kae freeze tls zone-w1 -l topology.kubernetes.io/zone=w1 --cluster west --version 2.2.0",
     )
     command.add_argument("policy", metavar="POLICY", help="the policy's name")
     command.add_argument("new", metavar="GROUP", help="the group's name")
     _members(command, command.add_mutually_exclusive_group(required=True))
-    _version(command, "the version that its nodes get (default: what they have)")
+    _version(command, "the version that its nodes get (default: what the last commit has for them)")
     _edits(command)
 
 
@@ -317,7 +323,9 @@ def _members(command: cli.Parser, ways: options.Container) -> None:
     options.repeatable(ways, "--node", "NODE", "this node, by its name", dest="nodes")
     text = "nodes of the inventory with these labels, in kubectl's syntax"
     ways.add_argument("-l", "--selector", type=_labels, metavar="SELECTOR", help=text)
-    options.repeatable(command, "--cluster", "NAME", "only in this cluster", dest="clusters")
+    options.repeatable(
+        command, "--cluster", "NAME", "only in this cluster (default: all, or those with the --node)", dest="clusters"
+    )
 
 
 def _version(command: cli.Parser, text: str) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -22,20 +23,24 @@ def run(arguments: argparse.Namespace) -> int:
     if not given:
         _require_committed(target)
     placed = policy_edit.placed(arguments, target)
-    nodes = [*_nodes(arguments, policy, placed)]
+    chosen = [*_nodes(arguments, policy, placed)]
+    nodes, frozen = _unfrozen(arguments, policy, chosen)
     if not given:
         _require_settled(policy, placed, nodes)
     leaves = _leaves(policy, nodes, given)
-    made = {"name": name, **policy_edit.members(arguments), **policy_edit.nested(leaves)}
+    made = {"name": name, **policy_edit.members(arguments, target), **policy_edit.nested(leaves)}
     path = (*policy.written.rollout, "rollout", "frozen")
     at = sum(group.is_frozen for group in policy.groups)
     source = edits.inserted(target.source, target.at, path, at, made)
     line, number = target.line(source, *path, at, "name"), wording.counted(len(nodes), "node")
     own = f" at {policy_edit.text_of(leaves)}" if leaves else ""
     said = f"{line}: {policy.name}: frozen group {name} keeps {number}{own}"
+    if frozen:
+        those = wording.counted(sum(frozen.values()), "node")
+        said += f"; {those} of frozen group{'s' * (len(frozen) > 1)} {wording.listed(frozen)} stay there"
     then = f"`kae compile` and a commit; `kae thaw {policy.name} {name}` gives the nodes back."
-    frozen = [f"{cluster}/{node.name}" for cluster, _, node in nodes]
-    return policy_edit.finish(arguments, target, source, said, then, frozen=name, nodes=frozen)
+    kept = [f"{cluster}/{node.name}" for cluster, _, node in nodes]
+    return policy_edit.finish(arguments, target, source, said, then, frozen=name, nodes=kept)
 
 
 def _require_committed(target: policy_edit.Chosen) -> None:
@@ -104,15 +109,37 @@ def _nodes(
     yield from sorted(chosen, key=lambda one: (one[0], one[2].name))
 
 
+def _unfrozen(
+    arguments: argparse.Namespace, policy: definitions.Policy, nodes: Iterable[_Found]
+) -> tuple[list[_Found], dict[str, int]]:
+    """Return the nodes that no frozen group has yet, and how many each has of those that labels choose, which stay.
+
+    Raises RefusedError for one by name, and where no other is left.
+    """
+    found: list[_Found] = []
+    frozen = Counter[str]()
+    for cluster, division, node in nodes:
+        group = division.group(node.name)
+        if group is None or group.sort != "frozen":
+            found.append((cluster, division, node))
+            continue
+        frozen[group.name] += 1
+        if arguments.nodes:
+            message = f"node '{node.name}' is in frozen group '{group.name}' already, and keeps what that says."
+            hint = f"Leave it out; `kae thaw {policy.name} {group.name}` would give it another driver."
+            raise errors.RefusedError(message, hint=hint)
+    if not found:
+        message = f"all nodes of policy '{policy.name}' with these labels are frozen already: {wording.listed(frozen)}."
+        raise errors.RefusedError(message, hint=f"`kae plan --policy {policy.name}` shows their groups.")
+    return found, dict(frozen)
+
+
 def _leaves(policy: definitions.Policy, nodes: Iterable[_Found], given: policy_edit.Leaves) -> policy_edit.Leaves:
-    """Return what the nodes have, and the given version. Raises RefusedError where they differ or are frozen."""
+    """Return what the nodes have, and the given version. Raises RefusedError where they differ."""
     first: tuple[str, policy_edit.Leaves] | None = None
     for cluster, division, node in nodes:
         group = division.group(node.name)
         declared = group.declared if group else None
-        if declared is not None and declared.is_frozen:
-            message = f"node '{node.name}' is in frozen group '{declared.name}' already."
-            raise errors.RefusedError(message, hint=f"`kae thaw {policy.name} {declared.name}` ends that first.")
         mapping = kernels.first(policy.mappings, kernels.machine(node.profile))
         own = {**_kept(policy, mapping, declared), **given}
         if first is None:

@@ -214,8 +214,11 @@ def require_pools(policy: definitions.Policy) -> None:
         raise errors.RefusedError(message, hint="Waves and frozen groups are for a driver that kae installs.")
 
 
-def members(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields of a wave or a frozen group that choose its nodes, as the options say."""
+def members(arguments: argparse.Namespace, target: Chosen) -> dict[str, Any]:
+    """Return the fields of a wave or a frozen group that choose its nodes, as the options say.
+
+    Nodes by name are those of the clusters that have them: in others, a first group renames the DaemonSets in vain.
+    """
     found: dict[str, Any] = {}
     if arguments.nodes:
         found["nodes"] = [*dict.fromkeys(arguments.nodes)]
@@ -223,6 +226,11 @@ def members(arguments: argparse.Namespace) -> dict[str, Any]:
         found["inventorySelector"] = _selector(arguments.selector)
     if arguments.clusters:
         found["clusters"] = [*dict.fromkeys(arguments.clusters)]
+    elif arguments.nodes:
+        every = placed(arguments, target)
+        known = {cluster.name for cluster, decision, _ in every if not {*arguments.nodes}.isdisjoint(decision.names)}
+        if known and known != {cluster.name for cluster, _, _ in every}:
+            found["clusters"] = sorted(known)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from compiler import errors, wording
 from compiler.commands import policy_edit
@@ -35,8 +35,21 @@ def run(arguments: argparse.Namespace) -> int:
     kept = [*_kept(policy, wave, leaves)]
     keep = "keeps" if len(kept) == 1 else "keep"
     said += f"; {wording.listed(kept)} {keep} other values" if kept else ""
+    untried = _untried(policy_edit.placed(arguments, target), wave)
+    where = f"{wording.inflected('cluster', len(untried))} {wording.listed(untried)}"
+    said += f"; wave {name} has no node in {where}" if untried else ""
     then = "`kae compile` and a commit; the wave stays for the next change."
-    return policy_edit.finish(arguments, target, source, said, then, wave=name, keeping=kept)
+    return policy_edit.finish(arguments, target, source, said, then, wave=name, keeping=kept, untried=untried)
+
+
+def _untried(placed: Iterable[policy_edit.Placed], wave: definitions.Declared) -> list[str]:
+    """Return the clusters of a policy that have no node with a driver in a wave."""
+    clusters: dict[str, bool] = {}
+    for cluster, decision, division in placed:
+        group = division.group(decision.node.name)
+        is_tried = decision.runs("driver") and group is not None and group.name == wave.name
+        clusters[cluster.name] = clusters.get(cluster.name, False) or is_tried
+    return sorted(name for name, is_tried in clusters.items() if not is_tried)
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -1,7 +1,7 @@
 """`kae retire`: the end of a policy by two commits: the first removes its driver, the second deletes it."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from compiler import errors, wording
 from compiler.commands import policy_edit
@@ -20,15 +20,19 @@ def run(arguments: argparse.Namespace) -> int:
         source = edits.written(target.source, target.at, _STATE, "Absent")
         line = target.line(source, *_STATE)
         said = f"{line}: {policy.name}: state Absent removes the driver from its nodes"
+        placed = policy_edit.placed(arguments, target)
+        said += _unserved_text(placed)
         again = f"`kae retire {policy.name}` again deletes the policy"
-        then = f"`kae compile` and a commit; when no node has the driver and the inventory says so, {again}."
+        then = (
+            f"{_compile(target, placed)} and a commit; when no node has the driver and the inventory says so, {again}."
+        )
         return policy_edit.finish(arguments, target, source, said, then, step="absent")
     if policy.installed is not None:
         _require_committed(target)
     placed = policy_edit.placed(arguments, target)
     if policy.installed is not None:
         _require_applied(target, placed)
-    told = _require_gone(policy, placed)
+    told = _require_gone(policy, placed) + (_unserved_text(placed) if policy.installed is not None else "")
     line = target.line(target.source, "metadata", "name")
     left = edits.without(target.source, target.at)
     _require_kept(target, is_whole=left is None)
@@ -81,7 +85,9 @@ def _require_applied(target: policy_edit.Chosen, placed: Sequence[policy_edit.Pl
         index = (content and index_file.parse(content)) or index_file.Index()
         drivers = index.of_owner("driver", owner)
         staying = [one.file for one in drivers if one.state != "Absent"]
-        if staying or not drivers:
+        # Where no node gets an installer, as no image fits, there is none that would remove it.
+        served = any(own.name == cluster and decision.driver.image is not None for own, decision, _ in placed)
+        if staying or (served and not drivers):
             path = f"{folder}/{(staying or [index_file.NAME])[0]}"
             message = f"the output of the last commit does not remove the driver of policy '{policy.name}': {path}."
             hint = "Run `kae compile`, commit, and wait until the hosts have applied it."
@@ -96,6 +102,9 @@ def _require_gone(policy: definitions.Policy, placed: Sequence[policy_edit.Place
         are = wording.counted(len(shown), "node")
         message = f"labels show the driver of policy '{policy.name}' on {are}: {wording.listed(sorted(shown), 5)}."
         hint = "Wait until it is removed, and take the inventory again; `kae status` tells how far it is."
+        unserved = _unserved(placed)
+        if staying := [name for name, found in known if found is not None and name in unserved]:
+            hint = f"No installer runs on {wording.listed(staying, 5)}: {unserved[staying[0]]}. End that first. {hint}"
         raise errors.RefusedError(message, hint=hint)
     nodes = wording.counted(len(known), "node")
     if policy.installed is None:
@@ -103,4 +112,38 @@ def _require_gone(policy: definitions.Policy, placed: Sequence[policy_edit.Place
     if not known:
         message = f"the inventory has no node of policy '{policy.name}', so nothing tells that its driver is gone."
         raise errors.RefusedError(message, hint="Restore the inventory; or delete the policy yourself.")
-    return f"no label shows its driver on its {nodes}, where labels tell: `kae status` asks the cluster"
+    return f"no label shows its driver on its {nodes}; nobody has asked the hosts, which `kae status` does"
+
+
+def _compile(target: policy_edit.Chosen, placed: Sequence[policy_edit.Placed]) -> str:
+    """Return the compile that removes the driver, with what it asks to accept for frozen nodes."""
+    policy, frozen = target.policy, dict[str, list[str]]()
+    for cluster, decision, division in placed:
+        group = division.group(decision.node.name)
+        if group is not None and group.sort == "frozen" and decision.driver.image is not None:
+            frozen.setdefault(cluster.name, []).extend(decision.names)
+    if not frozen:
+        return "`kae compile`"
+    scopes = "".join(f" --accept thaws-nodes:{cluster}/{policy.name}" for cluster in sorted(frozen))
+    number = sum(map(len, frozen.values()))
+    loses = "loses" if number == 1 else "lose"
+    return f"`kae compile{scopes}`, as {wording.counted(number, 'frozen node')} {loses} the driver too,"
+
+
+def _unserved(placed: Sequence[policy_edit.Placed]) -> Mapping[str, str]:
+    """Return the nodes with devices on which no installer runs, so that a driver stays there, with the reasons."""
+    return {
+        f"{cluster.name}/{name}": decision.driver.reason
+        for cluster, decision, _ in placed
+        if decision.driver.obstacle in ("opt-out", "taints", "kernel", "labels")
+        for name in decision.names
+    }
+
+
+def _unserved_text(placed: Sequence[policy_edit.Placed]) -> str:
+    """Return the end of an answer on these nodes; empty without any."""
+    unserved = _unserved(placed)
+    if not unserved:
+        return ""
+    those = [f"{name} ({reason})" for name, reason in sorted(unserved.items())]
+    return f"; a driver stays on {wording.counted(len(those), 'node')} without an installer: {wording.listed(those, 3)}"

@@ -1,4 +1,4 @@
-"""`kae wave add`: a new wave in a policy's file, in place."""
+"""`kae wave`: a new wave in a policy's file, in place, or one that leaves it."""
 
 import argparse
 from typing import Any
@@ -9,6 +9,22 @@ from compiler.formats import edits
 
 
 def run(arguments: argparse.Namespace) -> int:
+    return _remove(arguments) if arguments.verb == "remove" else _add(arguments)
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    arguments.policy, _, name = arguments.promoted.partition("/")
+    target = policy_edit.chosen(arguments)
+    policy = target.policy
+    wave = policy_edit.entry(policy, "wave", name)
+    line = target.line(target.source, *wave.path, "name")
+    source = edits.removed(target.source, target.at, wave.path)
+    said = f"{line}: {policy.name}: wave {name} is removed"
+    then = "`kae compile` and a commit; its nodes get what the waves behind it or the rest have."
+    return policy_edit.finish(arguments, target, source, said, then, wave=name)
+
+
+def _add(arguments: argparse.Namespace) -> int:
     target = policy_edit.chosen(arguments)
     policy, name = target.policy, arguments.new
     policy_edit.require_new(policy, name)
@@ -18,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     at = next((number for number, wave in enumerate(waves) if wave.name == before), len(waves))
     leaves = policy_edit.version_of(arguments, policy)
     members: dict[str, Any] = {"percent": arguments.percent} if arguments.percent is not None else {}
-    made = {"name": name, **members, **policy_edit.members(arguments), **policy_edit.nested(leaves)}
+    made = {"name": name, **members, **policy_edit.members(arguments, target), **policy_edit.nested(leaves)}
     path = (*policy.written.rollout, "rollout", "waves")
     source = edits.inserted(target.source, target.at, path, at, made)
     own = f" with {policy_edit.text_of(leaves)}" if leaves else ""

@@ -41,7 +41,8 @@ def keys(policies: Iterable[definitions.Policy], planned: Iterable[recipes.Recip
     """
     policies = tuple(policies)
     own = {requirement.key for policy in policies for requirement in policy.term}
-    deciding = {key for recipe in planned for key in recipe.deciding}
+    # What is loaded decides nothing, and is told.
+    deciding = {key for recipe in planned for key in (*recipe.deciding, recipe.driver_version, recipe.driver_state)}
     groups = (group for policy in policies for group in policy.groups)
     if snapshot.HOSTNAME in own or any(names.globs_match(group.clusters, cluster) for group in groups):
         return frozenset()

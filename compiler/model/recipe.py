@@ -134,7 +134,7 @@ ExtendedResource = Annotated[
     str,
     # A resource of containers (forms.ResourceName) with a domain.
     forms.text(
-        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/"
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
         r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
         200,
         "a resource with a domain, such as example.com/npu",

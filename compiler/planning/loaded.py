@@ -57,6 +57,14 @@ def of(decision: plan.Decision) -> Loaded | None:
     return None if version is None and state is None else Loaded(version or "", state or "", _wanted(decision))
 
 
+def having(decision: plan.Decision) -> frozenset[str]:
+    """Return the nodes of a decision whose labels show the driver that it has for them."""
+    version, state = _keys(decision.recipe)
+    wanted = driver_labels.value(_wanted(decision) or "")
+    shown = (node for node in decision.nodes if wanted and node.labels.get(version) == wanted)
+    return frozenset(node.name for node in shown if node.labels.get(state) in (None, "", "Ready"))
+
+
 def _wanted(decision: plan.Decision) -> str | None:
     if decision.pool is None:
         return None

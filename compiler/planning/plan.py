@@ -302,7 +302,9 @@ def _program_landing(division: pools.Division, stated: definitions.Program, node
     machines, machine = made.program.architectures, node.label(pools.ARCHITECTURE)
     if machines and machine not in machines:
         known = f"the node is {machine}" if machine else f"the node has no label {pools.ARCHITECTURE}"
-        return _without("architecture", f"it is for {wording.listed(machines)}, and {known}")
+        reason = f"it is for {wording.listed(machines)}, and {known}"
+        # Every kubelet sets the label, so without it nobody knows.
+        return _without("architecture" if machine else "labels", reason)
     return Landing(image=made.image, reason=_hardware(policy, node))
 
 

@@ -1,12 +1,13 @@
 """The forecast of a change in a cluster: the fleet that it makes of hosts, and the sum of many runs."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from compiler.changes import effects, objects
+from compiler.changes import effects, objects, pods
 from compiler.changes.difference import ClusterDifference
 from compiler.simulation import durations, holders, rollout
 from compiler.simulation.rollout import Fleet
@@ -100,10 +101,14 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     paces: tuple[Pace, ...]
     curve: tuple[tuple[float, int], ...]
     """Seconds and hosts that are done, of the run in the middle."""
+    idle: int = 0
+    """The most hosts that may be without devices at once, as where no pod holds one, and none waits for a Lease."""
     guessed: bool = False
     """True where pods that hold a device are guessed, as no snapshot tells of them."""
     uncertain: int = 0
     """Hosts whose driver may change, or not."""
+    loaded: int = 0
+    """Hosts that have the driver that they get, by their labels."""
     unknown: int = 0
     """Hosts of which the number of devices or of their holders is unknown."""
 
@@ -120,12 +125,14 @@ def of_cluster(
     if not fleet.hosts:
         return None
     runs = [rollout.run(fleet, durations.draws(fleet, known, rate, chance)) for chance in chances]
-    works = [effect for effect in difference.effects if effect.work in effects.DISTURBING]
+    works = [effect for effect in difference.effects if effect.work in effects.DISTURBING and not effect.is_loaded]
     summed = _sum(difference.cluster, fleet, runs)
     return msgspec.structs.replace(
         summed,
+        idle=_idle(fleet),
         guessed=snapshot is None and any(host.held for host in fleet.hosts),
         uncertain=sum(len(effect.nodes) for effect in works if effect.work == "may-swap"),
+        loaded=sum(len(effect.nodes) for effect in difference.effects if effect.is_loaded),
         unknown=sum(len(effect.nodes) for effect in works if _is_unknown(effect)),
     )
 
@@ -179,7 +186,7 @@ class _Fleet:
         update = spec.get("updateStrategy", {}).get("rollingUpdate", {})
         return rollout.DaemonSet(
             name=ref.name,
-            most_unavailable=scaled(update.get("maxUnavailable", 1), number),
+            most_unavailable=pods.scaled(update.get("maxUnavailable", 1), number),
             min_ready_s=spec.get("minReadySeconds", 0),
         )
 
@@ -187,6 +194,9 @@ class _Fleet:
         ref, work = effect.daemon_set, effect.work
         # Where no pod comes, as on a node that has booted another kernel, the change starts nothing.
         if ref is None or effect.driver_pod is None or work not in (*CHANGING, *_RESTARTING):
+            return
+        if effect.is_loaded:
+            yield from (self._host(ref, node, changes=False) for node in effect.nodes)
             return
         fields: dict[str, Any] = {"changes": work in CHANGING, "stages": work in _STAGING}
         place = effect.before or effect.after
@@ -218,20 +228,10 @@ class _Fleet:
             return {"free": 1 if drain.most is None else drain.most, "grace_s": durations.DEFAULT_GRACE_S}
         found = [*self._snapshot.holding(node, resources)]
         free = [each.grace_s for each in found if not each.budgets]
-        pods = [
+        bound = [
             rollout.Pod(name=each.name, budgets=each.budgets, grace_s=each.grace_s) for each in found if each.budgets
         ]
-        return {"free": len(free), "grace_s": max(free, default=0), "pods": tuple(pods)}
-
-
-def scaled(value: int | str, number: int) -> int:
-    """Return maxUnavailable in pods of so many, at least one.
-
-    A share is rounded up, as by GetScaledValueFromIntOrPercent of k8s.io/apimachinery.
-    """
-    text = str(value)
-    share = int(text.removesuffix("%"))
-    return max(1, -(-share * number // 100) if text.endswith("%") else share)
+        return {"free": len(free), "grace_s": max(free, default=0), "pods": tuple(bound)}
 
 
 def _sum(cluster: str, fleet: Fleet, runs: Sequence[rollout.Run]) -> Forecast:
@@ -262,6 +262,16 @@ def _sum(cluster: str, fleet: Fleet, runs: Sequence[rollout.Run]) -> Forecast:
         ),
         paces=tuple(_paces(fleet, runs[0])),
         curve=tuple(_curve([each for each in middle if math.isfinite(each)])),
+    )
+
+
+def _idle(fleet: Fleet) -> int:
+    """Return the hosts that swap at once if none needs a Lease: of each DaemonSet all that come to it, or its pace."""
+    coming, rolling = Counter[int](), Counter[int]()
+    for host in fleet.hosts:
+        (rolling if host.rolls else coming)[host.daemon_set] += host.disturbs
+    return sum(
+        coming[number] + min(rolling[number], each.most_unavailable) for number, each in enumerate(fleet.daemon_sets)
     )
 
 

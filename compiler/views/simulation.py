@@ -92,6 +92,14 @@ def paces(forecast: Forecast) -> Iterator[str]:
         else:
             pods = wording.counted(pace.number, "pod")
             yield f"paced by maxUnavailable of DaemonSet {pace.name}: {pods} at a time"
+    if _is_worse_idle([forecast]):
+        yield f"where devices are unused: up to {wording.counted(forecast.idle, 'host')} without devices at once"
+
+
+def _is_worse_idle(forecasts: Sequence[Forecast]) -> bool:
+    """Return whether more hosts may be without devices at once than where pods are guessed to hold all of them."""
+    guessed = [forecast for forecast in forecasts if forecast.guessed]
+    return sum(forecast.idle for forecast in guessed) > sum(forecast.away.most for forecast in guessed)
 
 
 _HALTS: Mapping[Cause, tuple[str, str]] = {
@@ -170,6 +178,9 @@ def assumptions(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
     yield _rate(basis)
     if number := sum(forecast.uncertain for forecast in forecasts):
         yield f"each of {wording.counted(number, 'host')} that may keep its driver is taken to swap it"
+    if number := sum(forecast.loaded for forecast in forecasts):
+        shows = f"labels in the inventory show the version that comes on {wording.counted(number, 'host')}"
+        yield f"{shows}: no driver changes there, unless one has since the inventory was taken"
     if number := sum(forecast.unknown for forecast in forecasts):
         yield f"of {wording.counted(number, 'host')}, the number of devices or of pods that hold one is not known"
 
@@ -240,9 +251,15 @@ def _disruption(forecasts: Sequence[Forecast], basis: Basis) -> str:
         return f"No driver changes, so no device is withdrawn, and no pod is evicted; {given}."
     pods = f"{wording.counted(evictions, 'pod')}{few} {'is' if evictions == 1 else 'are'}"
     evicted = f"at most {pods} evicted, {at_once} at once" if evictions else f"no pod{few} is evicted"
+    loaded = sum(forecast.loaded for forecast in forecasts)
+    given += f", and {wording.counted(loaded, 'host')} with it by labels left out" if loaded else ""
+    taken = ", and every device is taken to be in use" if is_guess else ""
+    if _is_worse_idle(forecasts):
+        idle = sum(forecast.idle if forecast.guessed else forecast.away.most for forecast in forecasts)
+        taken += f": where devices are unused, up to {wording.counted(idle, 'host')} at once are without them"
     return (
         f"At most {wording.counted(away, 'host')} at once {'is' if away == 1 else 'are'} without devices, and"
-        f" {evicted}; {given}{', and every device is taken to be in use' if is_guess else ''}."
+        f" {evicted}; {given}{taken}."
     )
 
 
@@ -324,7 +341,9 @@ def _cluster(forecast: Forecast) -> dict[str, Any]:
         "end": _moments(forecast.end),
         "fewestDone": forecast.done,
         "unknownHosts": forecast.unknown,
+        "loadedHosts": forecast.loaded,
         "hostsAway": _counts(forecast.away),
+        "hostsAwayIfIdle": forecast.idle,
         "devicesAway": _counts(forecast.devices_away),
         "evictions": _counts(forecast.evictions),
         "evictionsAtOnce": _counts(forecast.evicting),

@@ -335,7 +335,9 @@ def test_a_policy_of_a_recipe_is_edited_by_the_same_commands(folder: Path) -> No
     assert mapped.startswith(
         "policies/desk.yaml:10: desk: the policy has what wave lab has: images.modules.version 9.1; "
     )
-    assert frozen.startswith("kae: node 't-2' is in frozen group 'colo' already.\nhint: `kae thaw desk colo` ")
+    assert frozen.startswith(
+        "kae: node 't-2' is in frozen group 'colo' already, and keeps what that says.\nhint: Leave it"
+    )
     made = DESK.replace('{version: "9-${KERNEL_FULL_VERSION}"}', '{version: "9.1"}').replace(
         "          nodes: [t-1]\n",
         "          nodes: [t-1]\n        - name: lab\n          nodes: [t-3]\n          images:\n"

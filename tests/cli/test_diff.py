@@ -108,7 +108,7 @@ def test_an_installer_that_has_removed_its_driver_keeps_none(rollout: Path) -> N
 
     text = diffs.shown(rollout)
 
-    assert "24 nodes of policy tls lose their installer pods in cluster east, which have removed the drivers" in text
+    assert "24 nodes of policy tls lose their installer pods in cluster east, which were to remove the drivers" in text
 
 
 def test_a_node_that_leaves_does_not_hide_what_others_lose(rollout: Path) -> None:

@@ -36,6 +36,15 @@ def text_of(folder: Path, name: str = TLS) -> str:
     return (folder / name).read_bytes().decode()
 
 
+def have_west(folder: Path) -> None:
+    """Give the policy a second cluster, which has no node of the examples by name."""
+    text = text_of(folder, "inventory/east.json").replace("east", "west").replace("kp920-", "kp930-")
+    cluster = text_of(folder, "policies/cluster.yaml").replace("east", "west")
+    project.write(folder, {"inventory/west.json": text, "policies/west.yaml": cluster})
+    diffs.edit(folder, ("clusters: [east]", "clusters: [east, west]"))
+    revisions.commit(folder)
+
+
 def changed(folder: Path) -> list[str]:
     """The lines that differ from the last commit."""
     shown = revisions.git(folder, "diff", "--unified=0", "--ignore-cr-at-eol")
@@ -93,6 +102,20 @@ def test_an_edit_adds_its_lines_and_says_what_diff_says(words: tuple[str, ...], 
 
 
 @pytest.mark.parametrize(
+    "words",
+    [("wave", "add", "tls", "lab", "--before", "canary"), ("freeze", "tls", "batch7")],
+    ids=lambda words: words[0],
+)
+def test_nodes_by_name_are_those_of_the_clusters_that_have_them(words: tuple[str, ...], folder: Path) -> None:
+    have_west(folder)
+
+    answer = json.loads(told(folder, *words, *NODES, "-o", "json"))
+
+    assert "+          clusters: [east]" in changed(folder)
+    assert {effect["cluster"] for effect in answer["diff"]["effects"]} == {"east"}
+
+
+@pytest.mark.parametrize(
     ("words", "code", "said"),
     [
         (("lab", "--percent", "3", "--version", "2.4.0"), 1, "error[wave-bounds]"),
@@ -120,6 +143,35 @@ def test_a_promotion_gives_the_policy_what_the_wave_has(folder: Path) -> None:
         *("-    version: 2.2.0", "+    version: 2.3.0", "-          version: 2.2.0", "+          version: 2.3.0"),
     ]
     assert told(folder, "promote", "tls/canary") == f"{TLS}:19: tls: the policy has what wave canary has already\n"
+
+
+def test_a_wave_leaves_its_policy_and_the_answer_says_what_its_nodes_get(folder: Path) -> None:
+    told(folder, "bump", "tls", "--wave", "half", "--version", "2.3.0")
+    revisions.commit(folder)
+    line = text_of(folder).splitlines().index("        - name: half") + 1
+
+    unknown = refused(1, folder, "wave", "remove", "tls/halff")
+    answer = in_process.kae(folder, "wave", "remove", "tls/half")
+
+    assert "policy 'tls' has no wave 'halff'.\nhint: Did you mean 'half'?" in unknown
+    assert answer.out.startswith(f"{TLS}:{line}: tls: wave half is removed\n")
+    assert (
+        "12 nodes of policy tls go from driver 2.3.0 to 2.2.0 in group rest of cluster east, moving from po"
+        in answer.out
+    )
+    assert "warning[pace-bypassed]" in answer.err
+    assert changed(folder) == ["-        - name: half", "-          percent: 50", "-          version: 2.3.0"]
+
+
+def test_a_promotion_names_the_clusters_in_which_nobody_has_tried(folder: Path) -> None:
+    have_west(folder)
+    diffs.edit(folder, ("        - name: canary\n", "        - name: canary\n          clusters: [west]\n"))
+    told(folder, "bump", "tls", "--wave", "canary", "--version", "2.3.0")
+
+    answer = in_process.kae(folder, "promote", "tls/canary", "--check")
+
+    assert "; half keeps other values; wave canary has no node in cluster east\n" in answer.out
+    assert json.loads(in_process.kae(folder, "promote", "tls/canary", "-o", "json").out)["untried"] == ["east"]
 
 
 @pytest.mark.parametrize(
@@ -323,10 +375,62 @@ def test_a_policy_retires_by_two_commits(folder: Path) -> None:
     assert "the output of the last commit does not remove the driver of policy 'tls': output/east/" in uncompiled
     assert "labels show the driver of policy 'tls' on " in labelled
     assert second.startswith(
-        f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes, "
-        "where labels tell: `kae status` asks the cluster\n"
+        f"{TLS}:6: tls: the policy and its file are deleted; no label shows its driver on its 24 nodes; "
+        "nobody has asked the hosts, which `kae status` does\n"
     )
     assert not (folder / TLS).exists()
+
+
+def test_a_policy_retires_where_no_node_gets_an_installer(folder: Path) -> None:
+    name = "policies/simple-kmod.yaml"
+    told(folder, "recipe", "add", "simple-kmod")
+    diffs.edit(folder, ("simple-kmod: example", "kubernetes.io/arch: arm64"), file=name)
+    revisions.commit(folder)
+    told(folder, "retire", "simple-kmod")
+    compiled(folder)
+
+    second = told(folder, "retire", "simple-kmod")
+
+    assert "no label shows its driver on its 24 nodes" in second
+    assert not (folder / name).exists()
+
+
+def test_a_policy_that_retires_names_the_nodes_on_which_nothing_removes_its_driver(folder: Path) -> None:
+    node = '"topology.kubernetes.io/zone":"rack1"},"name":"kp920-rack1-03"'
+    opted_out, shown = '"openfuyao.com/kae.deploy.driver":"false",', '"openfuyao.com/kae.driver-version":"2.2.0",'
+    diffs.edit(folder, (node, opted_out + node), file="inventory/east.json")
+    first = told(folder, "retire", "tls")
+    compiled(folder)
+    second = in_process.kae(folder, "retire", "tls", "--check").out
+    diffs.edit(folder, (opted_out, opted_out + shown), file="inventory/east.json")
+    refusal = refused(1, folder, "retire", "tls")
+
+    text = (
+        "a driver stays on 1 node without an installer: east/kp920-rack1-03 (it has opted out: openfuyao.com/kae.depl"
+    )
+    assert text in first
+    assert text in second
+    assert ", which were to remove the drivers before." in second
+    assert "hint: No installer runs on east/kp920-rack1-03: it has opted out: openfuyao.com/kae.deploy." in refusal
+
+
+def test_a_policy_that_retires_takes_the_driver_from_frozen_nodes_where_a_person_accepts_it(folder: Path) -> None:
+    told(folder, "freeze", "tls", "batch7", *NODES)
+    compiled(folder)
+    accept = "thaws-nodes:east/tls"
+
+    first = told(folder, "retire", "tls")
+    refusal = refused(1, folder, "compile")
+    told(folder, "compile", "--accept", accept)
+
+    assert (
+        f"\nNext: `kae compile --accept {accept}`, as 2 frozen nodes lose the driver too, and a commit; when no node"
+        in first
+    )
+    assert (
+        "2 nodes (kp920-rack1-03 and kp920-rack1-04) of cluster 'east' lose the driver in the frozen group" in refusal
+    )
+    assert "leave the frozen group" not in refusal
 
 
 def test_a_node_that_has_not_got_its_driver_yet_is_not_frozen_at_it_as_if_it_had(folder: Path) -> None:
@@ -341,6 +445,23 @@ def test_a_node_that_has_not_got_its_driver_yet_is_not_frozen_at_it_as_if_it_had
 
     assert " of policy 'tls' have not what the last commit orders: east/" in said
     assert " loaded 2.1.0, wants 2.2.0.\nhint: Name what all of them keep by --version" in said
+
+
+def test_all_nodes_are_frozen_beside_those_that_are(folder: Path) -> None:
+    told(folder, "freeze", "tls", "batch7", *NODES, "--version", "2.1.0")
+    revisions.commit(folder)
+
+    said = told(folder, "freeze", "tls", "stop", "-l", "pool=tls")
+    by_name = refused(1, folder, "freeze", "tls", "again", *NODES)
+    by_label = refused(1, folder, "freeze", "tls", "again", "-l", "pool=tls")
+
+    assert "frozen group stop keeps 22 nodes at version 2.2.0; 2 nodes of frozen group batch7 stay there\n" in said
+    assert "kp920-rack1-03" not in said.partition("effect:")[2]
+    assert (
+        "node 'kp920-rack1-03' is in frozen group 'batch7' already, and keeps what that says.\nhint: Leave it o"
+        in by_name
+    )
+    assert "nodes of policy 'tls' with these labels are frozen already: stop and batch7.\nhint: `kae plan" in by_label
 
 
 def compiled(folder: Path) -> None:

@@ -375,6 +375,43 @@ def test_another_program_that_gives_devices_on_most_nodes_at_once_is_a_large_ste
     assert ("large-step" in said) is is_told
 
 
+def test_nodes_without_the_label_of_their_architecture_are_a_problem(tmp_path: Path) -> None:
+    given = files()
+    nodes = json.loads(given["inventory/east.json"])
+    for item in nodes["items"]:
+        del item["metadata"]["labels"]["kubernetes.io/arch"]
+    folder = project.write(tmp_path, {**given, "inventory/east.json": json.dumps(nodes)})
+
+    said = in_process.kae(folder, "compile").err
+    plan = in_process.kae(folder, "plan").out
+
+    assert "policy 'lab' is for amd64, and runs on no node of cluster 'east': " in said
+    assert " have no label kubernetes.io/arch.\n" in said
+    assert "hint: Every kubelet sets the label" in said
+    assert ", 0 with problems" not in plan
+    assert "it is for amd64, and the node has no label kubernetes.io/arch" in plan
+
+
+def test_a_program_that_comes_with_its_pool_is_not_paced(tmp_path: Path) -> None:
+    two = WAVE.replace("[n-1]", "[n-1, n-2]")
+    alone = two.replace(", images: {plugin: {version: 1.1.0}}", "")
+    assert alone != two
+    folder = project.write(tmp_path, files())
+    revisions.commit(folder)
+    said = []
+    for more in (two, alone):
+        project.write(folder, files(more))
+        said.append(in_process.kae(folder, "diff").err)
+    revisions.commit(folder)
+    project.write(folder, files(two))
+    said.append(in_process.kae(folder, "diff").err)
+
+    message = (
+        "warning[pace-bypassed]: Policy 'lab' brings 2 nodes in cluster 'east' to another DaemonSet of program 'pl"
+    )
+    assert [message in each for each in said] == ["pace-bypassed" in each for each in said] == [True, False, False]
+
+
 def test_the_way_out_of_a_large_step_is_a_wave_where_programs_have_them(tmp_path: Path) -> None:
     folder = project.write(tmp_path, files())
     revisions.commit(folder)

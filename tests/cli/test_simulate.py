@@ -13,6 +13,7 @@ from tests.cli.answers import refused, told
 
 PAGE = Path(__file__).parents[2] / "docs/foresight.md"
 HALF = ("percent: 50\n          version: 2.2.0", "percent: 50\n          version: 2.3.0")
+VERSION = "          version: 2.3.0\n"
 HPRE = "openfuyao.com/kae.hpre"
 STEPS = {"store-driver": 5, "drain-devices": 10, "begin-change": 1, "load-modules": 8, "end-change": 1}
 
@@ -123,6 +124,65 @@ def test_a_change_of_the_device_plugin_swaps_no_driver_and_evicts_nobody(rollout
 
 def test_hosts_away_are_as_many_as_leases(half: Path) -> None:
     assert cluster(half)["hostsAway"]["most"] == 2
+
+
+EMPTY = {"apiVersion": "v1", "kind": "List", "items": []}
+
+
+def test_idle_hosts_of_a_new_wave_change_at_once_where_those_of_a_bump_do_not(rollout: Path) -> None:
+    """`kae diff`, the comment and the simulation say what an empty snapshot of pods shows."""
+    project.write(rollout, {"empty.json": json.dumps(EMPTY)})
+
+    def said(version: tuple[str, str]) -> tuple[int, int, str, str]:
+        diffs.edit(rollout, version)
+        away, idle = (cluster(rollout, *more) for more in ((), ("--pods", "empty.json", "--failure-rate", "1")))
+        comment = told(rollout, "diff", "-o", "markdown")
+        return (
+            away["hostsAwayIfIdle"],
+            sum(each["hosts"] for each in idle["halts"] if each["cause"] == "failed"),
+            comment,
+            told(rollout, "simulate"),
+        )
+
+    wave = "        - name: half\n"
+    most, failed, comment, text = said((wave, f"        - name: new\n          percent: 49\n{VERSION}{wave}"))
+    assert (most, failed) == (12, 12)
+    assert "2 hosts at a time; hosts without such pods change all at once. |" in comment
+    assert "in use: where devices are unused, up to 12 hosts at once are without them." in comment
+    assert "  where devices are unused: up to 12 hosts without devices at once\n" in text
+
+    diffs.edit(rollout, (f"        - name: new\n          percent: 49\n{VERSION}", ""))
+    most, failed, comment, text = said(HALF)
+    assert (most, failed) == (2, 2)
+    assert "2 hosts at a time; hosts without such pods change as maxUnavailable allows. |" in comment
+    assert "where devices are unused" not in comment + text
+
+
+@pytest.mark.parametrize("waves", [diffs.WAVES, ""], ids=["groups", "by examples"])
+def test_hosts_that_have_what_they_get_by_their_labels_are_done(rollout: Path, waves: str) -> None:
+    """A rollout to all nodes has come half way, and goes back."""
+    diffs.edit(rollout, (diffs.WAVES, waves))
+    text = (rollout / "policies/tls.yaml").read_text()
+    project.write(rollout, {"policies/tls.yaml": text.replace("2.2.0", "2.3.0")})
+    given = (rollout / "inventory/east.json").read_text()
+    for state, rack in (("Ready", "rack1"), ("Failed", "rack2")):
+        labels = f'"openfuyao.com/kae.driver-state":"{state}","openfuyao.com/kae.driver-version":"2.2.0",'
+        given = given.replace(
+            f'{{"labels":{{"pool":"tls","topology.kubernetes.io/zone":"{rack}"', f'{{"labels":{{{labels}"pool":"tls"'
+        )
+    project.write(rollout, {"inventory/east.json": given})
+    revisions.commit(rollout)
+    project.write(rollout, {"policies/tls.yaml": text})
+
+    found = cluster(rollout)
+    comment = told(rollout, "diff", "-o", "markdown")
+
+    assert (found["hosts"], found["pods"], found["loadedHosts"]) == (16, 8, 8)
+    assert found["evictions"]["most"] == 32
+    assert "show the version that comes on 8 hosts: no driver changes there, unless" in told(rollout, "simulate")
+    assert "24 nodes of policy tls go from driver 2.3.0 to 2.2.0 in cluster east" in comment
+    assert ", and labels in the inventory show 2.2.0 on 8 of them already; each first evicts" in comment
+    assert "durations are defaults, and 8 hosts with it by labels left out" in comment
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_one_another(half: Path) -> None:

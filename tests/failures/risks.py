@@ -15,6 +15,8 @@ _WAVE = f"""\
           nodes: [kp-1]
           version: 2.2.0
 """
+_PAIR = _WAVE.replace("[kp-1]\n          version: 2.2.0", "[kp-1, kp-2]\n          version: 2.3.0")
+_TRIED = _WAVE.replace("          version: 2.2.0", "          version: 2.3.0")
 _FROZEN = f"""\
 {_DRIVER}    rollout:
       frozen:
@@ -36,6 +38,14 @@ def _cluster(text: str) -> dict[str, str]:
 
 
 _NODES = projects.inventory(*(projects.node(f"kp-{number}") for number in range(1, 5)))
+
+
+def _failed() -> str:
+    """Return the inventory whose first node has its former driver, by its labels, as the change failed."""
+    labels = {"openfuyao.com/kae.driver-version": "2.2.0", "openfuyao.com/kae.driver-state": "Failed"}
+    nodes = [projects.node(f"kp-{number}", **(labels if number == 1 else {})) for number in range(1, 5)]
+    return projects.inventory(*nodes)
+
 
 _ONE_NODE = {"inventory/east.json": projects.inventory(projects.node("kp-1"))}
 
@@ -123,7 +133,12 @@ CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
     {
         "privilege-gained": (_driver(f"{_DRIVER}    drain:\n      enabled: false\n"), _driver(_DRIVER)),
         "large-step": ({}, _driver(_DRIVER.replace("2.2.0", "2.3.0"))),
+        "pace-bypassed": ({}, _driver(_PAIR)),
         "waves-skipped": (_driver(_WAVE), _driver(_WAVE.replace("2.2.0", "2.3.0"))),
+        "wave-unproven": (
+            {**_driver(_TRIED), "inventory/east.json": _failed()},
+            _driver(_TRIED.replace(_DRIVER, "    version: 2.3.0\n", 1)),
+        ),
         "frozen-touched": (_driver(_FROZEN), _driver(_FROZEN.replace("2.1.0", "2.2.0"))),
         "driver-removed": ({}, _driver(f"{_DRIVER}    state: Absent\n")),
         "claims-unended": (_dra(""), _dra("    enabled: false\n")),

@@ -220,6 +220,17 @@ def thawed(change: OutputChange, asked: Iterable[losses.Loss]) -> Iterator[Accep
         heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
         thaws = dict(_thaws(change, policy, group, heirs)) if policy not in policies or policy in heirs else {}
         thaws = {name: why for name, why in thaws.items() if (policy, name) not in told}
+        if bare := [name for name, why in thaws.items() if why == _BARE]:
+            lose = "loses" if len(bare) == 1 else "lose"
+            yield change.acceptable(
+                change.policy_span(policy),
+                f"{wording.nodes(bare)} of cluster '{change.cluster}' {lose} the driver in the frozen group"
+                f" '{group}' of policy '{policy}'.",
+                notes=(_BARE,),
+                hint="Write `state: Present` into the group's entry, unless they are to lose it, too.",
+                policy=policy,
+            )
+        thaws = {name: why for name, why in thaws.items() if why != _BARE}
         if thaws:
             yield change.acceptable(
                 change.policy_span(policy),
@@ -232,6 +243,9 @@ def thawed(change: OutputChange, asked: Iterable[losses.Loss]) -> Iterator[Accep
                 hint="Restore the labels or the inventory, or name the nodes in the group's entry.",
                 policy=policy,
             )
+
+
+_BARE = "The policy removes its driver, and the group's entry says nothing else."
 
 
 def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -255,7 +269,8 @@ def _thaws(change: OutputChange, policy: str, group: str, heirs: Iterable[str]) 
         if name not in known:
             yield name, "Not in the inventory"
         elif name in served and name not in pools:
-            yield name, "No driver from now on"
+            is_bare = name in listed and name in later and later[name].removes
+            yield name, _BARE if is_bare else "No driver from now on"
         elif name in served and _versions(served[name].images) != _versions(image for _, image in pools[name].images):
             yield name, f"The driver from now on is {pools[name].image}"
     yield from _thawed_programs(change, owner, frozenset(members - listed))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from compiler import repeats, wording
-from compiler.changes import devices, exchange, hardware, sides
+from compiler.changes import devices, exchange, hardware, pods, sides
 from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement, Work
 from compiler.checks.output import causes
@@ -106,13 +106,100 @@ _IN_WAVES = "Bring the change to a wave first, in a commit of its own."
 _WHOLE = "No wave can carry it: give it to a policy of its own for some of the nodes first."
 
 
+@rule("pace-bypassed", "risk")
+def pace_bypassed(change: RevisionChange) -> Iterator[Acceptable]:
+    """No more nodes come to another DaemonSet and change their driver in one step than its maxUnavailable.
+
+    A DaemonSet makes the pods of nodes that come to it all at once, and a host without a pod that holds a device needs
+    no Lease.
+    """
+
+    def comes(effect: Effect) -> bool:
+        is_there = effect.before is not None and effect.before.driver is not None
+        return is_there and effect.drain is not None and not effect.drain.rolls and _pool(effect)[1] is not None
+
+    found: dict[str | None, list[Effect]] = {}
+    for (policy, pool), moved in _by(change.difference.effects, _pool, comes).items():
+        own = divisions(change.after).get(policy or "")
+        most = own.policy.installed.max_unavailable if own and own.policy.installed else 1
+        size = sum(
+            change.basis.count(decision.names)
+            for decision in (change.after.planned.decisions if change.after else ())
+            if decision.division is own and decision.pool is not None and decision.pool.name == pool
+        )
+        if sum(len(effect.nodes) for effect in moved) > pods.scaled(most, size):
+            found.setdefault(policy, []).extend(moved)
+    for policy, moved in found.items():
+        yield change.acceptable(
+            cause(moved),
+            f"Policy '{policy}' brings ",
+            sum(len(effect.nodes) for effect in moved),
+            " nodes in ",
+            Place.CLUSTER,
+            " to another DaemonSet and changes their drivers in one step: all at once where no pod holds a device.",
+            notes=(_BYPASSED, "A host without a pod that holds a device needs no Lease either."),
+            hint=_IN_TWO,
+            policy=policy,
+        )
+
+
+def _pool(effect: Effect) -> tuple[str | None, str | None]:
+    """Return the policy and the pool of nodes; none for nodes that get no installer."""
+    now = effect.after
+    return (now.policy, now.pool) if now and now.driver else (None, None)
+
+
+def pace_bypassed_by_programs(change: RevisionChange) -> Iterator[Acceptable]:
+    """Yield the programs of pools that a change starts anew, as something else, on nodes that come to a DaemonSet."""
+    for program in sorted({name for effect in change.difference.effects for name, _ in effect.program_pods}):
+        had, have = (_programs(side, program) for side in (change.before, change.after))
+        both = had.keys() & have.keys()
+        moving = {key for key in both if _place(had[key]) != _place(have[key])}
+        found: dict[tuple[str, str], list[tuple[Effect, str]]] = {}
+        for effect in change.difference.effects:
+            for key in moving.intersection((effect.recipe.name, name) for name in effect.nodes):
+                if had[key].content != have[key].content:
+                    found.setdefault(_place(have[key]), []).append((effect, key[1]))
+        for place, moved in found.items():
+            every = [(name, made) for (_, name), made in have.items() if _place(made) == place]
+            count = change.basis.count([name for _, name in moved])
+            if count > pods.scaled(every[0][1].pace, change.basis.count([name for name, _ in every])):
+                yield change.acceptable(
+                    cause(effect for effect, _ in moved),
+                    f"Policy '{place[0]}' brings ",
+                    count,
+                    " nodes in ",
+                    Place.CLUSTER,
+                    f" to another DaemonSet of program '{program}' and changes it in one step: all at once.",
+                    code="pace-bypassed",
+                    notes=(_BYPASSED,),
+                    hint=_IN_TWO,
+                    policy=place[0],
+                )
+
+
+_BYPASSED = (
+    "maxUnavailable paces pods that a DaemonSet replaces, and not those that it makes for nodes that come to it."
+)
+_IN_TWO = "Take two commits: one that moves the nodes with what they have, and one that changes that where they are."
+
+
 class _Made(NamedTuple):
     """A program on a node."""
 
     policy: str
+    pool: str
+    """Empty in a policy without pools, and for a program that a policy has once."""
     is_pooled: bool
+    pace: int | str
+    """Its maxUnavailable."""
     content: object
     """What decides over what it does."""
+
+
+def _place(made: _Made) -> tuple[str, str]:
+    """Return what a program has a DaemonSet for."""
+    return made.policy, made.pool
 
 
 def _programs(side: sides.Planned | None, program: str) -> dict[tuple[str, str], _Made]:
@@ -125,7 +212,8 @@ def _programs(side: sides.Planned | None, program: str) -> dict[tuple[str, str],
         own = made.program
         if own.offers or own.disrupts:
             content = (made.images, own.data["pod"], own.data.get("files"), own.values, own.resources)
-            here = _Made(decision.policy.name, own.is_pooled, content)
+            pool = made.part.name if made.part else ""
+            here = _Made(decision.policy.name, pool, own.is_pooled, own.pace, content)
             found.update(dict.fromkeys(((decision.recipe.name, name) for name in decision.names), here))
     return found
 

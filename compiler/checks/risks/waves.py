@@ -3,17 +3,18 @@
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from compiler import wording
+from compiler import repeats, wording
 from compiler.changes import exchange, sides
-from compiler.changes.acceptance import Acceptable, Place
+from compiler.changes.acceptance import Acceptable, Nodes, Place
 from compiler.changes.effects import DISTURBING, Effect, Placement
 from compiler.checks.risks import drivers
 from compiler.checks.risks.change import RevisionChange, divisions
 from compiler.diagnostics import rule
-from compiler.planning import images, pools
+from compiler.planning import images, loaded, pools
 
 _Cell = tuple[str, str]
 """A group, and the name of its nodes' kernels: a wave has nothing to show for kernels that none of its nodes has."""
@@ -203,6 +204,79 @@ def _target(side: sides.Planned | None, division: pools.Division, pool: pools.Po
     packages = source.packages.names if source.packages else None
     rest = repr((source.name, packages, config.names if config else ()))
     return _Target(tuple(held.values()) or (pool.image,), pool.driver.state, rest)
+
+
+@rule("wave-unproven", "risk")
+def wave_unproven(change: RevisionChange) -> Iterator[Acceptable]:
+    """Before the driver of a wave comes to others, all nodes of the wave have it, as far as labels tell.
+
+    A wave without a node has shown nothing, nor has one on which the change failed or is not done.
+    """
+    for policy, division in divisions(change.after).items():
+        order, own = _order(division), {pool.name: pool for pool in division.pools}
+        found: dict[tuple[str, _Target, _Unproven], dict[str, list[Effect]]] = {}
+        effects = [effect for effect in change.difference.effects if _moves(effect, policy)]
+        # That a wave gets it in the same change is told as waves-skipped.
+        moved = frozenset(name for effect in effects for name in effect.nodes)
+        by_pool = repeats.grouped((now.pool, effect) for effect in effects if (now := effect.after))
+        for pool, group in ((own[name], own[name].group) for name in by_pool if name in own):
+            if group is None or group.name not in order:
+                continue
+            target, ahead = _target(change.after, division, pool), order[: order.index(group.name)]
+            for wave in (each for each in division.groups if each.name in ahead):
+                for unproven in _unproven(change, division, wave, pool, moved):
+                    late = found.setdefault((wave.name, target, unproven), {}).setdefault(group.name, [])
+                    late.extend(by_pool[pool.name])
+        for (name, target, unproven), groups in found.items():
+            yield change.acceptable(
+                drivers.cause(effect for each in groups.values() for effect in each),
+                "In ",
+                Place.CLUSTER,
+                f", {target} comes to {wording.listed(sorted(groups, key=order.index))} of policy '{policy}', and wave "
+                f"{name} has not shown that it works: ",
+                *((Nodes(unproven.nodes), " ") if unproven.nodes else ()),
+                f"{unproven.said}.",
+                hint=unproven.way,
+                policy=policy,
+            )
+
+
+class _Unproven(NamedTuple):
+    """Why a wave has shown nothing."""
+
+    nodes: tuple[str, ...]
+    """Those that tell so."""
+    said: str
+    way: str
+
+
+_NO_NODE = _Unproven((), "it has no node with a driver", "Give the wave a node, and bring the driver there first.")
+_UNDONE = "Wait until they are Ready, or mend them, and take the inventory again."
+
+
+def _unproven(
+    change: RevisionChange, division: pools.Division, wave: pools.Group, pool: pools.Pool, moved: Collection[str]
+) -> Iterator[_Unproven]:
+    """Yield why a wave has not shown the driver of a pool that others get; of its nodes that do not get it as well."""
+    side = change.after
+    every = [
+        decision
+        for decision in (side.planned.decisions if side else ())
+        if decision.division is division and decision.pool is not None and decision.runs("driver")
+        if (group := division.group(decision.node.name)) is not None and group.name == wave.name
+    ]
+    overrides = wave.declared.overrides.images if wave.declared else {}
+    parts = [(name, part, own) for name, each in overrides.items() for part, own in each.items()]
+    if not every and parts and all(pool.driver.images.get(name, {}).get(part) == own for name, part, own in parts):
+        yield _NO_NODE
+    target = _target(side, division, pool)
+    behind: dict[str, list[str]] = {}
+    for decision in loaded.apart(every):
+        known = loaded.of(decision)
+        is_behind = known is not None and known.differs
+        if known and is_behind and decision.pool and _target(side, division, decision.pool) == target:
+            behind.setdefault(known.sentence, []).extend(name for name in decision.names if name not in moved)
+    yield from (_Unproven(tuple(sorted(names)), said, _UNDONE) for said, names in behind.items() if names)
 
 
 def programs_skipped(change: RevisionChange) -> Iterator[Acceptable]:

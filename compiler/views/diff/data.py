@@ -127,11 +127,13 @@ def _effect(effect: Effect) -> dict[str, Any]:
             "timeoutSeconds": drain.timeout_seconds,
             "podsPerNode": drain.most,
             "hostsAtATime": drain.hosts_at_a_time,
+            "rolls": drain.rolls,
         },
         **({"kernels": {"before": effect.kernels[0], "after": effect.kernels[1]}} if effect.kernels else {}),
         **({"mayLose": list(effect.may_lose)} if effect.may_lose else {}),
         **({"standing": list(effect.standing)} if effect.standing else {}),
         **({"mayGain": True} if effect.may_gain else {}),
+        **({"loaded": True} if effect.is_loaded else {}),
         "cause": _place(effect.cause),
     }
 

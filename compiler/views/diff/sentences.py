@@ -10,6 +10,7 @@ from functools import partial
 from itertools import repeat
 
 import msgspec
+from msgspec import structs
 
 from compiler import wording
 from compiler.changes.effects import CONTENT, DISTURBING, Effect, Placement, Work
@@ -61,9 +62,9 @@ _DRIVER: Mapping[str, str] = {
     "removes-any": "lose{s} a driver{place}, if there is one",
     "leaves": "keep{s} {was} without an installer{place}",
     "restarts": "get{s} {a}new installer pod{plural}{place}, and keep{s} {its} driver{plural}",
-    "cleared": "get{s} {a}new installer pod{plural}{place}, which {have} removed the driver{plural} before",
+    "cleared": "get{s} {a}new installer pod{plural}{place}, which {were} to remove the driver{plural} before",
     "cleared-created": "get{s} {a}installer pod{plural}{place}, which remove{s} a driver that is there",
-    "cleared-deleted": "lose{s} {its} installer pod{plural}{place}, which {have} removed the driver{plural} before",
+    "cleared-deleted": "lose{s} {its} installer pod{plural}{place}, which {were} to remove the driver{plural} before",
 }
 """What the installer does to a driver, with the marks of `_said`."""
 
@@ -104,8 +105,8 @@ _SETTINGS: Mapping[str, str] = {
 }
 """The words for settings whose names are no words of people."""
 
-_ONE = {"s": "s", "es": "es", "its": "its", "it": "it", "a": "a ", "plural": "", "have": "has"}
-_MANY = {"s": "", "es": "", "its": "their", "it": "them", "a": "", "plural": "s", "have": "have"}
+_ONE = {"s": "s", "es": "es", "its": "its", "it": "it", "a": "a ", "plural": "", "were": "was"}
+_MANY = {"s": "", "es": "", "its": "their", "it": "them", "a": "", "plural": "s", "were": "were"}
 """What stands for the marks of a sentence on one node, and of one on several."""
 
 _CLUSTERS = 3
@@ -379,7 +380,7 @@ def _driver_key(effect: Effect) -> Hashable:
     pod = effect.driver_pod if effect.work == "cleared" else None
     versions = None if effect.work in ("restarts", "cleared") else (was and was.version, now and now.version)
     exchanged = effect.images or (now.driver if now and effect.work == "may-swap" else None)
-    drain = effect.drain and (effect.drain.evicts, effect.drain.timeout_seconds, effect.drain.hosts_at_a_time)
+    drain = effect.drain and structs.replace(effect.drain, most=None)
     moves = was and now and _moves(was, now) and (was.policy == now.policy and now.pool)
     return policies, effect.work, pod, effect.reasons, versions, exchanged, effect.recipe.name, drain, moves
 
@@ -401,7 +402,7 @@ def driver(group: Sequence[Effect]) -> str:
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in _reasons(first)),
         place=_place(group, is_after=side is now),
     )
-    return f"{does}{_doubt(first)}{_moved(group)}{_drained(group)}"
+    return f"{does}{_doubt(first)}{_moved(group)}{_loaded(group)}{_drained(group)}"
 
 
 def _doubt(effect: Effect) -> str:
@@ -488,6 +489,15 @@ def _moved(group: Sequence[Effect]) -> str:
     return f", moving from {wording.inflected('pool', len(pools))} {wording.listed(pools)} to pool {now.pool}"
 
 
+def _loaded(group: Sequence[Effect]) -> str:
+    """Return how many of the nodes have what they get, as an earlier change had not reached them."""
+    number = _size([effect for effect in group if effect.is_loaded])
+    if not number:
+        return ""
+    those = "it" if _size(group) == 1 else "all of them" if number == _size(group) else f"{number} of them"
+    return f", and labels in the inventory show {_version(group[0].after)} on {those} already"
+
+
 def _drained(group: Sequence[Effect]) -> str:
     """Return the pace, and what becomes of the pods that hold a device."""
     drains = [effect.drain for effect in group if effect.drain is not None]
@@ -496,17 +506,19 @@ def _drained(group: Sequence[Effect]) -> str:
     drain, device = drains[0], group[0].recipe.words.device
     counts = [each.most for each in drains if each.most is not None]
     most = max(counts) if len(counts) == len(drains) else None
+    several = _size(group) > 1
+    idle = "as maxUnavailable allows" if drain.rolls else "all at once"
+    if most == 0:
+        return f"; no pod holds {device} there{f', so they change {idle}' if several else ''}"
     hosts = "one host" if drain.hosts_at_a_time == 1 else f"{drain.hosts_at_a_time} hosts"
     each = " in each cluster" if len(_clusters(group)) > 1 else ""
-    pace = f", {hosts} at a time{each}" if _size(group) > 1 else ""
-    if most == 0:
-        return f"{pace}; no pod holds {device} there"
-    who = "it" if _size(group) == 1 else "each"
+    pace = f", {hosts} at a time{each}; hosts without such pods change {idle}" if several else ""
+    who = "each" if several else "it"
     held = f"up to {wording.counted(most, 'pod')}" if most is not None else "all pods"
     held = f"{held} that hold{'s' if most == 1 else ''} {device}"
     if drain.evicts:
-        return f"{pace}; {who} first evicts {held}"
-    return f"{pace}; {who} waits up to {drain.timeout_seconds} s for {held}, and evicts none"
+        return f"; {who} first evicts {held}{pace}"
+    return f"; {who} waits up to {drain.timeout_seconds} s for {held}, and evicts none{pace}"
 
 
 def _plugin_key(effect: Effect) -> Hashable:

@@ -428,7 +428,15 @@ def test_a_reference_in_the_way_of_other_tools_is_told_with_its_own_form(text: s
     assert [each.hint for each in found] == ([f"Write ${{{meant}}}, if it is meant to be one."] if meant else [])
 
 
-@pytest.mark.parametrize("name", ["kubernetes.io/gpu", "a.kubernetes.io/gpu", "requests.example.com/gpu"])
+@pytest.mark.parametrize("name", ["rdma/hca_shared_devices_a", "rdma/*", "example.com/a"])
+def test_the_domain_of_a_resource_is_of_one_label_or_several(name: str) -> None:
+    assert judged(recipe({"offers": [name]})) == []
+    assert codes(recipe(match={**PCI, "extended": {name.replace("*", "a"): "4"}})) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["kubernetes.io/gpu", "a.kubernetes.io/gpu", "mykubernetes.io/gpu", "requests.example.com/gpu"]
+)
 def test_a_resource_that_the_kubelet_takes_from_no_plugin_is_not_offered(name: str) -> None:
     (found,) = judged(recipe({"offers": [name]}))
 
@@ -454,6 +462,7 @@ PCI = {"pci": [{"kind": "a", "vendor": "19e5", "devices": ["0001"]}]}
         ({"abc": "4"}, ["invalid-value"]),
         ({"kubernetes.io/a": "4"}, ["resource-class"]),
         ({"a.kubernetes.io/a": "4"}, ["resource-class"]),
+        ({"mykubernetes.io/a": "4"}, ["resource-class"]),
         ({"requests.example.com/a": "4"}, ["resource-class"]),
         ({"example.com/net": "4"}, ["duplicate-name"]),
     ],

@@ -86,6 +86,52 @@ def test_more_than_half_of_the_nodes_at_once_is_a_large_step(before: Spec | None
     assert risks(before, after).keys() & {"large-step"} == codes
 
 
+def wave(name: str, nodes: Sequence[str], version: str = "2.2.0", rest: str = "2.3.0") -> dict[str, Any]:
+    return spec(rest, rollout={"waves": [{"name": name, "nodes": nodes, "version": version}]})
+
+
+PACED = {"maxUnavailable": 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_told"),
+    [
+        pytest.param(
+            PLAIN, wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0"), True, id="a wave and its version"
+        ),
+        pytest.param(wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0"), PLAIN, True, id="the way back"),
+        pytest.param(PLAIN, wave("canary", NAMES[:1], version="2.3.0", rest="2.2.0"), False, id="one node"),
+        pytest.param(PLAIN, wave("canary", NAMES[:2], rest="2.2.0"), False, id="a wave with what they have"),
+        pytest.param(
+            wave("canary", NAMES[:2], rest="2.2.0"),
+            wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0"),
+            False,
+            id="a version where they are",
+        ),
+        pytest.param(
+            spec(rollout=PACED),
+            spec(rollout={**PACED, "waves": [{"name": "canary", "nodes": NAMES[:2], "version": "2.3.0"}]}),
+            False,
+            id="as many as maxUnavailable",
+        ),
+        pytest.param(
+            PLAIN, spec(rollout={"frozen": [{"name": "x", "nodes": NAMES[:2], "version": "2.1.0"}]}), True, id="frozen"
+        ),
+        pytest.param(
+            spec(kernelMappings=[{"name": "all", "regexp": "."}]),
+            spec(kernelMappings=[{"name": "new", "regexp": "5", "version": "2.3.0"}, {"name": "all", "regexp": "."}]),
+            True,
+            id="a mapping",
+        ),
+        pytest.param(None, wave("canary", NAMES[:2], version="2.3.0"), False, id="first install"),
+    ],
+)
+def test_nodes_that_come_to_a_daemon_set_with_another_driver_are_not_paced(
+    before: Spec | None, after: Spec, *, is_told: bool
+) -> None:
+    assert ("pace-bypassed" in risks(before, after)) == is_told
+
+
 @pytest.mark.parametrize(("count", "codes"), [(1, set()), (2, {"large-step"})])
 def test_one_node_is_never_a_large_step(count: int, codes: set[str]) -> None:
     assert risks(PLAIN, BIG_STEP, nodes=[builders.node(name) for name in NAMES[:count]]).keys() == codes
@@ -95,10 +141,6 @@ def test_nodes_that_join_make_no_large_step_small() -> None:
     before, joined = ([builders.node(f"kp-{number}") for number in range(count)] for count in (4, 40))
 
     assert "large-step" in risks(PLAIN, waves("2.3.0"), nodes_before=before, nodes=joined)
-
-
-def wave(name: str, nodes: Sequence[str], version: str = "2.2.0", rest: str = "2.3.0") -> dict[str, Any]:
-    return spec(rest, rollout={"waves": [{"name": name, "nodes": nodes, "version": version}]})
 
 
 @pytest.mark.parametrize(
@@ -114,6 +156,40 @@ def wave(name: str, nodes: Sequence[str], version: str = "2.2.0", rest: str = "2
 )
 def test_a_wave_that_a_change_takes_away_has_shown_nothing(after: Spec, *, skipped: bool) -> None:
     assert ("waves-skipped" in risks(wave("canary", NAMES[:1], rest="2.2.0"), after)) == skipped
+
+
+TRIED = wave("canary", NAMES[:2], version="2.3.0", rest="2.2.0")
+
+
+def loaded(version: str, state: str = "Ready") -> list[snapshot.Node]:
+    """Return the nodes, of which the first has this driver by its labels."""
+    labels = {"openfuyao.com/kae.driver-version": version, "openfuyao.com/kae.driver-state": state}
+    return [builders.node(name, labels if name == NAMES[0] else {}) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "nodes", "said"),
+    [
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), loaded("2.2.0", "Failed"), "1 node (kp-1) loaded 2.2.0 (Failed), "),
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), loaded("2.2.0"), "1 node (kp-1) loaded 2.2.0, wants 2.3.0."),
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), loaded("2.3.0"), ""),
+        (TRIED, wave("canary", NAMES[:2], "2.3.0"), None, ""),
+        (TRIED, TRIED, loaded("2.2.0", "Failed"), ""),
+        (wave("canary", [], "2.3.0", "2.2.0"), wave("canary", [], "2.3.0"), None, "it has no node with a driver."),
+        (wave("canary", [], "2.2.0", "2.2.0"), wave("canary", [], "2.2.0"), None, ""),
+        (wave("canary", NAMES[:2], rest="2.2.0"), wave("canary", NAMES[:2], "2.3.0"), loaded("2.2.0"), ""),
+    ],
+    ids=["failed", "not done", "done", "no labels", "nothing comes", "no node", "another version", "as well"],
+)
+def test_a_wave_whose_nodes_have_not_its_driver_has_shown_nothing(
+    before: Spec, after: Spec, nodes: Sequence[snapshot.Node] | None, said: str
+) -> None:
+    found = risks(before, after, nodes=nodes).get("wave-unproven")
+
+    assert (found is not None) == bool(said)
+    assert found is None or f"comes to rest of policy 'tls', and wave canary has not shown that it works: {said}" in (
+        found.finding.message
+    )
 
 
 def test_a_wave_that_goes_after_it_had_the_driver_is_not_skipped() -> None:

@@ -42,4 +42,5 @@ def test_nodes_that_a_recipe_distinguishes_share_no_example() -> None:
 
     keys = examples.keys([builders.policy(), lab], [kae.RECIPE, lab.recipe], "east")
 
-    assert keys - examples.keys([builders.policy()], [kae.RECIPE], "east") == set(lab.recipe.deciding)
+    told = {lab.recipe.driver_version, lab.recipe.driver_state}
+    assert keys - examples.keys([builders.policy()], [kae.RECIPE], "east") == {*lab.recipe.deciding, *told}

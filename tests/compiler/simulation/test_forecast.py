@@ -9,6 +9,7 @@ import pytest
 
 from compiler import pipeline
 from compiler.changes import difference, sides
+from compiler.changes import pods as changed_pods
 from compiler.fleet import definitions
 from compiler.simulation import durations, forecast, rollout
 from compiler.views import simulation
@@ -41,7 +42,7 @@ def forecasts(found: difference.ClusterDifference, *, rate: float = 0, runs: int
     [("10%", 24, 3), ("10%", 20, 2), ("10%", 1, 1), ("100%", 7, 7), (5, 2, 5), (1, 0, 1), ("0%", 9, 1), (0, 9, 1)],
 )
 def test_a_share_of_pods_is_rounded_up_as_the_controller_does(value: int | str, number: int, pods: int) -> None:
-    assert forecast.scaled(value, number) == pods
+    assert changed_pods.scaled(value, number) == pods
 
 
 def test_the_fleet_has_the_settings_of_the_policy() -> None:

@@ -26,7 +26,9 @@ _MORE = 5
 """The edits that are added to a change, each for itself."""
 _MOVING = (*effects.DISTURBING, "installs", "leaves")
 
-_OF_NODES = frozenset({"large-step", "waves-skipped", "driver-downgrade", "frozen-touched", "driver-removed"})
+_OF_NODES = frozenset(
+    {"large-step", "waves-skipped", "driver-downgrade", "frozen-touched", "driver-removed", "pace-bypassed"}
+)
 _OF_SUPPLY = frozenset({"registry-changed", "repository-changed", "signatures-off", "network-forced"})
 
 _PLACES = ("policy", "pool", "leases", "drain", "daemonSet", "daemon_set", "node_selector", "rollout")
@@ -118,8 +120,27 @@ def _wanted(
         }
         if code in _OF_NODES | _OF_SUPPLY and nodes:
             same = (name in both and one[name].get(recipe) == both[name].get(recipe) for recipe, name in nodes)
-            found |= {code} if all(same) else set()
+            found |= {code} if all(same) and (code != "pace-bypassed" or _stay(nodes, first, second)) else set()
     return found
+
+
+def _stay(nodes: set[tuple[str, str]], first: sides.Planned, second: sides.Planned) -> bool:
+    """Return whether nodes come to the same DaemonSets by both changes, with the same nodes in them."""
+    sets = [_sets(side) for side in (first, second)]
+    came = [{each.get(key) for key in nodes} for each in sets]
+    return came[0] == came[1] and all(
+        [key for key, own in sets[0].items() if own == name] == [key for key, own in sets[1].items() if own == name]
+        for name in came[0]
+    )
+
+
+def _sets(side: sides.Planned) -> dict[tuple[str, str], object]:
+    found: dict[tuple[str, str], object] = {}
+    for one in side.planned.recipes:
+        for decision in one.decisions:
+            own = effects.Half(side, decision).serving("driver")
+            found |= {(one.recipe.name, name): own for name in decision.names if own is not None}
+    return dict(sorted(found.items()))
 
 
 def _content(side: sides.Planned) -> _Content:

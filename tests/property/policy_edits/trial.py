@@ -35,6 +35,7 @@ _REFUSALS = (
         "holds a comment",
         "brings nothing that a part",
         "has `state: Present`",
+        "are frozen already",
         "has no node of policy",
         "have not what the last",
         "cannot be changed without other",

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import random
 import shutil
 from collections import Counter
@@ -180,6 +181,43 @@ def disagreements(
         yield from _compared(f"{name}: deployments", fates, judge.deployments(was, now))
         effects = [effect for effect in answer["effects"] if effect["cluster"] == name]
         yield from _on_nodes(name, effects, was, now)
+        yield from _paced(name, effects, was, now)
+        told = {
+            risk["policy"]
+            for risk in answer["risks"]
+            if (risk["code"], risk["cluster"]) == ("pace-bypassed", name) and "of program" not in risk["message"]
+        }
+        yield from _compared(f"{name}: pace-bypassed", told, _unpaced(effects, was, now))
+
+
+def _paced(name: str, effects: list[Any], was: judge.Cluster, now: judge.Cluster) -> Iterator[str]:
+    """Yield where a change says of nodes that their DaemonSet replaces their pods, and it is another one."""
+    for effect in (each for each in effects if each["drain"]):
+        sets = [_driver_sets(side, effect) for side in (was, now)]
+        same = {node: sets[0].get(node) == sets[1].get(node) for node in effect["nodes"]}
+        yield from _compared(f"{name}: rolls", dict.fromkeys(same, effect["drain"]["rolls"]), same)
+
+
+def _driver_sets(side: judge.Cluster, effect: Any) -> Mapping[str, judge.Workload]:
+    return {node: item["name"] for node, item in judge.programs(side, f"{effect.get('recipe', 'kae')}-driver").items()}
+
+
+def _unpaced(effects: list[Any], was: judge.Cluster, now: judge.Cluster) -> set[str]:
+    """Return the policies that bring more nodes to a DaemonSet with another driver than its maxUnavailable."""
+    coming: dict[tuple[str, judge.Workload], int] = {}
+    for effect in (each for each in effects if each["drain"] and each["before"] and each["after"]):
+        earlier, later = (_driver_sets(side, effect) for side in (was, now))
+        for node in effect["nodes"]:
+            if node in earlier and node in later and earlier[node] != later[node]:
+                key = effect["after"]["policy"], later[node]
+                coming[key] = coming.get(key, 0) + 1
+    found = set()
+    for (policy, workload), number in coming.items():
+        most = str(now.workloads[workload]["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"])
+        size = len(now.nodes[workload])
+        share = math.ceil(int(most.removesuffix("%")) * size / 100) if most.endswith("%") else int(most)
+        found |= {policy} if number > max(1, share) else set()
+    return found
 
 
 _CHANGING = ("installs", "swaps", "may-swap", "reloads", "functions", "removes")
