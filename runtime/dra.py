@@ -6,16 +6,24 @@ import re
 SINCE = 36
 """The minor release of Kubernetes from which DRA serves extended resources by default (KEP-5004)."""
 
+_DOMAIN = "openfuyao.com"
+
 _LONGEST_STRING = 64
 """The longest string of an attribute (DeviceAttributeMaxValueLength of Kubernetes' resource.k8s.io/v1)."""
 
 
 def device_class(resource: str) -> str:
-    """Return the name of the DeviceClass of an extended resource, such as kae.hpre.openfuyao.com."""
+    """Return the name of the DeviceClass of an extended resource, such as kae.hpre.openfuyao.com.
+
+    No two resources share one: where the dots leave open which part is the domain, a digest says it, but for KAE's own.
+    """
     domain, _, name = resource.partition("/")
     parts = (part.strip("-") for part in re.sub("[^a-z0-9.]+", "-", name.lower()).split("."))
     plain = ".".join(filter(None, parts))
-    return f"{plain}.{domain}" if plain == name else f"{plain}-{_digest(resource)}.{domain}"
+    is_unique = "." not in name and not domain.endswith(f".{_DOMAIN}")
+    if plain == name and (is_unique or resource.startswith(f"{_DOMAIN}/kae.")):
+        return f"{plain}.{domain}"
+    return f"{plain}-{_digest(resource)}.{domain}"
 
 
 def attribute(resource: str) -> str:

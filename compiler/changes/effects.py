@@ -59,6 +59,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[tuple[str, int | None], ...]
     interface: definitions.Interface | None
     """How the device plugin offers them."""
+    injects: bool
+    """True where a container gets variables, mounts or preloaded libraries with a device."""
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +125,15 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         return hash((self.before, self.after, self.work, self.reasons, self.cause))
 
 
+def _injects(policy: definitions.Policy | None) -> bool:
+    offered = policy.offered.resources if policy and policy.offered else ()
+    every = (resource.inject for resource in offered)
+    return any(
+        one.env or one.mounts or one.files or one.preload or one.libraries or (one.openssl and one.openssl.conf)
+        for one in every
+    )
+
+
 class Half(msgspec.Struct, frozen=True):
     """A side of a change for nodes that share a decision; without a decision the side does not have the nodes."""
 
@@ -171,6 +182,7 @@ class Half(msgspec.Struct, frozen=True):
             programs=tuple((name, landing.image) for name, landing in decision.programs if landing.image is not None),
             resources=decision.resources,
             interface=decision.interface,
+            injects=decision.interface is not None and _injects(decision.policy),
         )
 
     def booted(self, other: "Half") -> "Half":

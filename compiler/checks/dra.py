@@ -1,6 +1,5 @@
 """Rules for policies whose interface is DRA (Dynamic Resource Allocation)."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
@@ -15,7 +14,6 @@ _TOKENS = 512
 
 _PLACE = ("spec", "devicePlugin", "interface")
 _SINCE = f"1.{supported.DRA_KUBERNETES}"
-_CONTAINERD = re.compile(r"containerd://v?([0-9]+)\.")
 
 
 @rule("dra-setting", "error")
@@ -60,7 +58,7 @@ def unsupported(planned: plan.Plan, division: pools.Division, own: Sequence[plan
     """The API server, the kubelets and the container runtimes of a policy's nodes know DRA, if it is its interface.
 
     An older API server stores objects without the fields of features that it does not know, and says nothing. An older
-    containerd starts a container without the devices of its claims, and says nothing.
+    runtime starts a container without the devices of its claims, and says nothing.
     """
     cluster, policy = planned.cluster, division.policy
     if policy.offered is None or not policy.offered.is_dra:
@@ -102,7 +100,6 @@ def _runtimes(
         by_runtime.setdefault(node.profile.container_runtime_version, []).append(node.name)
     place = policy.source.setting_span(*_PLACE)
     for runtime, names in sorted(by_runtime.items()):
-        found = _CONTAINERD.match(runtime)
         if not runtime:
             yield Diagnostic(
                 span=place,
@@ -110,13 +107,16 @@ def _runtimes(
                 f" runtime {wording.nodes(names)} of cluster '{cluster.name}' {_have(names)}.",
                 hint="Make the inventory anew: `kae inventory`, or the watcher of this release.",
             )
-        elif found is not None and int(found[1]) < supported.DRA_CONTAINERD:
+        elif not supported.gives_cdi_devices(runtime):
             yield Diagnostic(
                 span=place,
                 message=f"Policy '{policy.name}' offers devices by DRA, and {wording.nodes(names)} of cluster"
                 f" '{cluster.name}' {_have(names)} {runtime}.",
-                notes=("Before containerd 2.0 a pod runs without the devices of its claims, and nothing says so.",),
-                hint="Upgrade containerd there to 2.0, or give these nodes a policy with the interface DevicePlugin.",
+                notes=(
+                    f"Only containerd from {supported.DRA_CONTAINERD}.0 and CRI-O from 1.{supported.DRA_CRIO} on are"
+                    " known to give a pod the devices of its claims. Others may run it without them, and say nothing.",
+                ),
+                hint="Give these nodes such a runtime, or a policy with the interface DevicePlugin.",
             )
 
 

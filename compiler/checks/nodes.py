@@ -341,6 +341,9 @@ def unassigned_nodes(recipe: recipes.Recipe, decisions: Iterable[plan.Decision],
         yield Diagnostic(span=span, message=message, hint=hint)
 
 
+_HELD = ("Its interface is DRA: pods there with a device by a claim stay in Terminating until the label is removed.",)
+
+
 @rule("node-opted-out", "warning")
 def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
     """A node of a policy has not opted out."""
@@ -359,7 +362,10 @@ def opted_out(cluster: str, policy: definitions.Policy, own: Sequence[plan.Decis
             yield Diagnostic(
                 span=policy.source.span("metadata", "name"),
                 message=f"The {noun} of policy '{policy.name}' does not run on {_listed(cluster, nodes)}.",
-                notes=(f"The label {label}=false keeps it away.",),
+                notes=(
+                    f"The label {label}=false keeps it away.",
+                    *(_HELD if isinstance(part, definitions.Plugin) and part.is_dra else ()),
+                ),
                 hint="Remove the label if the opt-out is no longer wanted.",
             )
 

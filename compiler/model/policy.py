@@ -339,7 +339,8 @@ class Inject(Model):
     opensslSettings: dict[VariableName, EngineSetting] | None = None
     """Settings of the engine in this openssl.cnf, such as KAE_CMD_ENABLE_SM4: "0"; over those of KAE's guide."""
     env: dict[VariableName, Annotated[str, Field(max_length=4096)]] | None = None
-    """Environment variables, such as KAE_LOG_LEVEL; over those of the device plugin, below those of the pod."""
+    """Environment variables, such as KAE_LOG_LEVEL; over those of the device plugin, below those of the pod, and by the
+    interface DRA over these, too."""
     mounts: dict[AbsolutePath, AbsolutePath] | None = None
     """Files and folders of the host, read-only: the path in the container, and the path on the host."""
 
@@ -360,7 +361,7 @@ class Offer(Model):
     """Which device is handed out first: the least used, or the most used that still has room."""
     interface: Literal["DevicePlugin", "DRA"] = "DevicePlugin"
     """How nodes offer devices: by the kubelet's device plugins, or by Dynamic Resource Allocation (Kubernetes 1.36,
-    containerd 2.0)."""
+    containerd 2.0 or CRI-O 1.28)."""
     dra: Dra = base.defaults()
     """Of the interface DRA: how claims get devices."""
     metrics: DevicePluginMetrics = base.defaults()

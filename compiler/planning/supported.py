@@ -26,10 +26,26 @@ DRA_CONTAINERD = 2
 """The first release of containerd that gives a container its CDI devices by default; an older one leaves them out, and
 the pod runs without its device."""
 
+DRA_CRIO = 28
+"""The first minor release of CRI-O 1 that takes CDI devices from the field of the CRI in which a kubelet names them;
+CDI is on by default."""
+
 MUTATING_KUBERNETES = 36
 """The first minor release whose API server has MutatingAdmissionPolicy v1 (KEP-3962)."""
 
 _NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
+
+
+_RUNTIMES = (
+    (re.compile(r"containerd://v?([0-9]+)\."), DRA_CONTAINERD),
+    (re.compile(r"cri-o://v?1\.([0-9]+)"), DRA_CRIO),
+)
+
+
+def gives_cdi_devices(runtime: str) -> bool:
+    """Return whether a container runtime, as a node names it, surely gives a container its CDI devices by default."""
+    found = ((pattern.match(runtime), least) for pattern, least in _RUNTIMES)
+    return any(match is not None and int(match[1]) >= least for match, least in found)
 
 
 def nfd_minor(tag: str) -> int | None:

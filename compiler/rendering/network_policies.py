@@ -39,7 +39,8 @@ class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: str
     name: str
-    """Of the policy, and app.kubernetes.io/name of the pods."""
+    app: str
+    """app.kubernetes.io/name of the pods."""
     ingress: tuple[NetworkPort, ...]
     egress: tuple[NetworkPort, ...]
 
@@ -53,7 +54,10 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
         if offered := node_programs.offered(one):
             asks = any(plugin.is_dra for _, plugin in offered)
             ports = spec.networkPolicies.apiServerPorts if asks else ()
-            yield _of_app(spec, one.recipe.device_plugin, _metrics(plugin.container for _, plugin in offered), ports)
+            made = _of_app(spec, one.recipe.device_plugin, _metrics(plugin.container for _, plugin in offered), ports)
+            yield made
+            if asks:
+                yield _outliving(spec, made)
         for program in one.recipe.programs:
             if found := programs.deployed(one, program):
                 asks = any(programs.has_token(made.program) for _, made in found)
@@ -62,6 +66,16 @@ def of_plan(planned: plan.Plan) -> Iterator[ir.Input]:
         yield from _nfd(spec)
     if (repository := cluster_programs.watched(spec)) is not None:
         yield _watcher(spec, repository.url)
+
+
+def _outliving(spec: clusters.Spec, plugins: ir.Input) -> ir.Input:
+    """Return what lets device plugins by DRA reach the API server also after DRA has left the output.
+
+    It is an object of its own: an engine changes the one of all device plugins before the turn of most nodes comes.
+    """
+    ports = tuple(_ports("TCP", spec.networkPolicies.apiServerPorts))
+    own = msgspec.structs.replace(plugins.value, name=f"{plugins.value.name}-dra", ingress=(), egress=ports)
+    return ir.Input(plugins.templates, own, kept=True)
 
 
 def _driver(spec: clusters.Spec, app: str, installed: Sequence[node_programs.Installed]) -> ir.Input:
@@ -122,6 +136,7 @@ def _of_app(
     value = NetworkPolicy(
         namespace=spec.namespace,
         name=name,
+        app=name,
         ingress=tuple(_ports("TCP", served)),
         egress=(*_ports("TCP", [*reached, *resolvers]), *_ports("UDP", resolvers)),
     )

@@ -128,6 +128,8 @@ class SliceAccess(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     driver: str
     """The name of the driver of Dynamic Resource Allocation."""
+    stem: str
+    """The first part of that name, which stands in the names of slices."""
     words: str
     """The beginning of sentences about it."""
 
@@ -191,7 +193,7 @@ def drivers(planned: plan.Plan) -> Iterator[ir.Input]:
 def guards(planned: plan.Plan) -> Iterator[ir.Input]:
     """Yield what confines installers that evict or delete pods, and device plugins that write slices.
 
-    That of installers stays where one of them cleans up.
+    That of installers stays where one of them cleans up, and that of slices always.
     """
     for one in planned.recipes:
         served = installed(one)
@@ -204,7 +206,7 @@ def guards(planned: plan.Plan) -> Iterator[ir.Input]:
             if confined:
                 yield ir.Input(templates, value, kept=any(driver.enabled_cleanup for driver in confined))
         if _by_dra(one):
-            yield ir.Input(_GUARD_OF_SLICES, _slice_access(planned, one.recipe))
+            yield ir.Input(_GUARD_OF_SLICES, _slice_access(planned, one.recipe), kept=True)
 
 
 def _driver_access(recipe: recipes.Recipe, namespace: str, served: Sequence[Installed]) -> Iterator[ir.Input]:
@@ -302,7 +304,8 @@ def device_plugins(planned: plan.Plan) -> Iterator[ir.Input]:
             account = Account(name=one.recipe.device_plugin, namespace=planned.cluster.spec.namespace)
             yield ir.Input(("serviceaccount-kae-device-plugin",), account, folder=folder)
         if _by_dra(one):
-            yield ir.Input(_SLICE_ACCESS, _slice_access(planned, one.recipe), folder=folder)
+            # Nodes whose turn has not come use the rights, their guard and the classes after DRA has left the output.
+            yield ir.Input(_SLICE_ACCESS, _slice_access(planned, one.recipe), kept=True, folder=folder)
         for division, plugin in served:
             yield ir.Input(("daemonset",), _device_plugin(planned.cluster, division, plugin), folder=folder)
     yield from _device_classes(planned)
@@ -318,23 +321,30 @@ def _slice_access(planned: plan.Plan, recipe: recipes.Recipe) -> SliceAccess:
         account=recipe.device_plugin,
         namespace=planned.cluster.spec.namespace,
         driver=recipe.home.dra_driver,
+        stem=recipe.home.dra_driver.partition(".")[0],
         words=f"The device plugin of recipe '{recipe.name}'",
     )
 
 
 def _device_classes(planned: plan.Plan) -> Iterator[ir.Input]:
-    """Yield a class for each extended resource, whoever offers it: a second one would hide the first (KEP-5004)."""
+    """Yield a class for each extended resource, whoever offers it: a second one would hide the first (KEP-5004).
+
+    It has the drivers of device plugins, too: their nodes may still be by DRA, as the DaemonSet walks.
+    """
+    by_dra = {resource.name for one in planned.recipes for resource in _by_dra(one)}
     drivers: dict[str, dict[str, None]] = {}
     for one in planned.recipes:
-        for resource in _by_dra(one):
+        for resource in (resource for _, plugin in offered(one) for resource in plugin.resources):
             drivers.setdefault(resource.name, {})[one.recipe.home.dra_driver] = None
     for name, own in drivers.items():
+        if name not in by_dra:
+            continue
         # Of a device of another driver, an attribute that it lacks would be an error, which fails the whole claim.
         named = f"device.attributes[device.driver].?resource.orValue('') == '{dra.attribute(name)}'"
         whose = " || ".join(f"device.driver == '{driver}'" for driver in own)
         expression = f"{whose if len(own) == 1 else f'({whose})'} && {named}"
         value = DeviceClass(name=dra.device_class(name), resource=name, expression=expression)
-        yield ir.Input(("deviceclass",), value)
+        yield ir.Input(("deviceclass",), value, kept=True)
 
 
 def _device_plugin(cluster: definitions.Cluster, division: pools.Division, plugin: definitions.Plugin) -> DevicePlugin:

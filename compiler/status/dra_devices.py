@@ -11,8 +11,8 @@ from runtime import dra
 
 API_VERSION = "resource.k8s.io/v1"
 
-_HELD = "openfuyao.com/given-by-device-plugin"
-"""The taint of a device that is well, and in use from before its node had DRA."""
+_HELD = frozenset({"openfuyao.com/given-by-device-plugin", "openfuyao.com/given-by-claim"})
+"""The taints of a device that is well, and in use although the scheduler does not count it."""
 
 
 class Devices(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -40,7 +40,7 @@ def of_nodes(decisions: Sequence[plan.Decision], slices: Iterable[Mapping[str, A
             named = (device.get("attributes") or {}).get("resource") or {}
             key = (spec.get("nodeName") or "", spec["driver"], named.get("string") or "")
             published[key] += 1
-            unhealthy[key] += any(taint.get("key") != _HELD for taint in device.get("taints") or ())
+            unhealthy[key] += any(taint.get("key") not in _HELD for taint in device.get("taints") or ())
     return tuple(
         sorted(
             Devices(node=node, resource=resource, planned=count, published=published[key], unhealthy=unhealthy[key])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from compiler.changes import objects
 from tests import builders, in_process, project, revisions
 from tests.cli import answers, livecluster
 from tests.kube import apiserver
@@ -60,13 +61,18 @@ def classes(folder: Path) -> dict[str, Any]:
 
 
 def test_a_resource_is_in_one_class_whatever_recipes_and_interfaces_offer_it(tmp_path: Path) -> None:
-    made = [recipe("ascend"), recipe("other"), recipe("third")]
-    policies = [policy("a", "ascend", **DRA), policy("b", "other", **DRA), policy("c", "third")]
-    written(tmp_path, *made, *policies)
+    made = [recipe("ascend"), recipe("other"), recipe("third", "example.com/third")]
+    written(tmp_path, *made, policy("a", "ascend", **DRA), policy("b", "other", **DRA), policy("c", "third"))
+    answers.told(tmp_path, "compile")
+    both = classes(tmp_path)
 
+    # A recipe that goes back stays in the class, as its nodes go one by one.
+    written(tmp_path, policy("b", "other"))
     answers.told(tmp_path, "compile")
 
-    assert classes(tmp_path) == {
+    assert classes(tmp_path) == both
+
+    assert both == {
         "npu.example.com": {
             "extendedResourceName": "example.com/npu",
             "selectors": [
@@ -118,6 +124,13 @@ def test_plans_of_both_interfaces_have_the_same_amounts(tmp_path: Path) -> None:
     [
         ({}, "containerd://2.1.4", "cluster 'east' does not say its Kubernetes."),
         (None, "containerd://1.7.27", "1 node (n1) of cluster 'east' has containerd://1.7.27."),
+        *(
+            (None, runtime, f"1 node (n1) of cluster 'east' has {runtime}.")
+            for runtime in (
+                *("containerd://v1.7.2", "containerd://Unknown", "containerd://1", "containerd:1.7.2"),
+                *("cri-o://1.20.0", "cri-o://1.27.9", "docker://24.0.7", "rkt://1.2"),
+            )
+        ),
         (None, "", "does not say which container runtime 1 node (n1) of cluster 'east' has."),
     ],
 )
@@ -130,6 +143,26 @@ def test_what_a_cluster_lacks_for_dra_is_an_error_with_its_nodes(
 
     assert "error[dra-unsupported]" in told
     assert said in told
+
+
+@pytest.mark.parametrize(
+    "runtime", ["containerd://2.0.0-rc.1", "containerd://2.1.4-k3s1", "cri-o://1.28.0", "cri-o://1.36.1-2.rhaos4.21"]
+)
+def test_runtimes_that_give_containers_the_devices_of_claims_are_no_finding(runtime: str, tmp_path: Path) -> None:
+    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), n1=("a", "ascend", runtime))
+
+    answers.told(tmp_path, "compile")
+
+
+def test_resources_with_like_names_have_a_class_each(tmp_path: Path) -> None:
+    both = [recipe("one", "example.com/a.b"), recipe("two", "b.example.com/a")]
+    written(tmp_path, *both, policy("a", "one", **DRA), policy("b", "two", **DRA))
+
+    answers.told(tmp_path, "compile")
+
+    named = {spec["extendedResourceName"]: name for name, spec in classes(tmp_path).items()}
+    assert sorted(named) == ["b.example.com/a", "example.com/a.b"]
+    assert named["b.example.com/a"] == "a.b.example.com"
 
 
 def test_a_node_of_device_plugins_may_have_any_runtime(tmp_path: Path) -> None:
@@ -149,9 +182,12 @@ def test_the_rights_that_come_with_dra_are_privileges_and_so_is_what_confines_th
     assert "hostPath: /var/run/cdi" in listed
     assert "resourceslices" in listed
     assert bindings == [
-        "validatingadmissionpolicy-ascend-device-plugin.yaml",
+        GUARD,
         "validatingadmissionpolicybinding-ascend-device-plugin.yaml",
     ]
+
+
+GUARD = "validatingadmissionpolicy-ascend-device-plugin.yaml"
 
 
 def test_explain_names_the_interface_and_the_classes_of_a_node(tmp_path: Path) -> None:
@@ -181,7 +217,7 @@ def test_plan_and_report_name_the_interface_beside_the_device_plugin(tmp_path: P
     ("before", "after", "said"),
     [
         ({}, DRA, "Devices are offered by DRA from then on, and one in use only when its container has ended."),
-        (DRA, {}, "by device plugins from then on, and what a claim has only when the claim has ended."),
+        (DRA, {}, "by device plugins from then on, and what a claim has only when the claim has ended: until then"),
         (DRA, {"interface": "DRA", "dra": {"queues": "Shared"}}, ""),
     ],
 )
@@ -200,6 +236,93 @@ def test_diff_says_what_a_change_of_interface_does_to_devices(
 
     assert "1 node of policy a gets a new device-plugin pod in cluster east" in told
     assert said in told if said else "are offered by" not in told
+
+
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+def test_nothing_that_dra_needs_leaves_the_cluster_while_nodes_go_back(engine: str, tmp_path: Path) -> None:
+    cluster = {
+        "kubernetesVersion": "1.36",
+        "nfd": {"enabled": False},
+        "gitops": {"engine": engine},
+        "networkPolicies": {"enabled": True},
+    }
+    nodes = {"n1": ("a", "ascend"), "n2": ("a", "ascend")}
+    written(tmp_path, recipe("ascend"), policy("a", "ascend"), cluster=cluster, **nodes)
+    answers.told(tmp_path, "compile")
+    revisions.commit(tmp_path)
+    plugins = objects_of(tmp_path)
+    written(tmp_path, policy("a", "ascend", **DRA), cluster=cluster)
+    answers.told(tmp_path, "compile")
+    revisions.commit(tmp_path)
+    by_dra = objects_of(tmp_path)
+    written(tmp_path, policy("a", "ascend"), cluster=cluster)
+    answers.told(tmp_path, "compile")
+
+    said = answers.told(tmp_path, "diff", "HEAD")
+
+    assert objects_of(tmp_path) == plugins
+    gone = {ref: data for ref, data in by_dra.items() if ref not in plugins}
+    assert {ref.kind for ref in gone} == {
+        "DeviceClass",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "NetworkPolicy",
+    }
+    assert {objects.protector(data) for data in gone.values()} == {engine}
+    names = {"argocd": "Argo CD", "flux": "Flux"}
+    assert f"pruned from the output, but {names[engine]} leaves it in the cluster: DeviceClass npu.example.com" in said
+    assert "until somebody deletes it" in said
+    (opened,) = (data["spec"] for ref, data in gone.items() if ref.kind == "NetworkPolicy")
+    (account,) = (data["metadata"]["name"] for ref, data in plugins.items() if ref.kind == "ServiceAccount")
+    assert opened["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": account}}
+    assert [each["port"] for each in opened["egress"][0]["ports"]] == [443, 6443]
+
+
+def objects_of(folder: Path) -> dict[objects.Ref, Any]:
+    return {objects.ref(data): data for data in livecluster.objects(folder, "east")}
+
+
+def test_an_opt_out_of_a_node_with_dra_says_that_pods_stay_in_terminating(tmp_path: Path) -> None:
+    label = "openfuyao.com/ascend.deploy.device-plugin"
+    written(tmp_path, recipe("ascend"), policy("a", "ascend", **DRA), policy("b", "ascend"), n1=("a", "ascend"))
+    answers.told(tmp_path, "compile")
+    revisions.commit(tmp_path)
+    items = [node("n1", "a", "ascend"), node("n2", "b", "ascend")]
+    for item in items:
+        item["metadata"]["labels"][label] = "false"
+    project.write(tmp_path, {"inventory/east.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": items})})
+
+    compiled, planned = (in_process.kae(tmp_path, command).err for command in ("compile", "plan"))
+    changed = in_process.kae(tmp_path, "diff", "HEAD")
+
+    held = "pods there with a device by a claim stay in Terminating until the label is removed"
+    assert (compiled.count(held), planned.count(held)) == (1, 1)
+    assert "warning[claims-unended]: The device plugin of policy 'a', whose interface is DRA" in changed.err
+
+
+@pytest.mark.parametrize(
+    ("inject", "is_said"), [({}, False), ({"env": {"NPU_LOG": "1"}}, True), ({"preload": ["/usr/lib/npu.so"]}, True)]
+)
+def test_diff_says_whose_variables_and_mounts_win_where_the_interface_changes(
+    inject: dict[str, Any], is_said: bool, tmp_path: Path
+) -> None:
+    made = recipe("ascend")
+    made["spec"]["devicePlugin"]["resources"][0]["inject"] = [inject] if inject else []
+    written(tmp_path, made, policy("a", "ascend"), n1=("a", "ascend"))
+    answers.told(tmp_path, "compile")
+    revisions.commit(tmp_path)
+    said = []
+    for plugin in (DRA, {}):
+        written(tmp_path, policy("a", "ascend", **plugin))
+        answers.told(tmp_path, "compile")
+        said.append(answers.told(tmp_path, "diff", "HEAD"))
+        revisions.commit(tmp_path)
+
+    assert ("Variables and mounts that come with a device then win over those of the pod" in said[0]) is is_said
+    assert ("Variables and mounts of a pod then win over those that come with a device" in said[1]) is is_said
+    assert "until then the device plugin, its rights and its DeviceClasses have to stay" in said[1]
 
 
 def test_smoke_says_how_to_learn_which_claim_a_pod_got(tmp_path: Path) -> None:
@@ -249,7 +372,7 @@ def test_status_tells_the_devices_of_nodes_as_planned_published_and_unhealthy(tm
         server.put(*own, *livecluster.objects(tmp_path, "east"))
         server.put(
             published("n1", 1, None, None, None, None),
-            published("n1", 2, None, "unhealthy", "given-by-device-plugin"),
+            published("n1", 2, None, "unhealthy", "given-by-device-plugin", "given-by-claim"),
             published("n1", 9, None, driver="gpu.example.com"),
         )
         asked = ("status", "--kubeconfig", str(server.kubeconfig))
@@ -257,11 +380,11 @@ def test_status_tells_the_devices_of_nodes_as_planned_published_and_unhealthy(tm
 
     assert (
         "\ndevices by DRA:\n"
-        "  example.com/npu on n1: ? planned, 3 published, 1 unhealthy\n"
+        "  example.com/npu on n1: ? planned, 4 published, 1 unhealthy\n"
         "  example.com/npu on n2: ? planned, 0 published, 0 unhealthy\n"
     ) in text
     assert json.loads(data)["cluster"]["devices"] == [
-        {"node": "n1", "resource": "example.com/npu", "planned": None, "published": 3, "unhealthy": 1},
+        {"node": "n1", "resource": "example.com/npu", "planned": None, "published": 4, "unhealthy": 1},
         {"node": "n2", "resource": "example.com/npu", "planned": None, "published": 0, "unhealthy": 0},
     ]
 

@@ -244,8 +244,8 @@ def test_the_program_writes_slices_of_its_own_node_alone(
 import asyncio, json, sys
 from device_plugin.dra import api_server
 async def main():
-    server, spec = api_server.ApiServer.of_pod(), json.loads(sys.argv[1])
-    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "trial"}, "spec": spec}
+    server, name, spec = api_server.ApiServer.of_pod(), sys.argv[1], json.loads(sys.argv[2])
+    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
     path = "/apis/resource.k8s.io/v1/resourceslices"
     try:
         await server.ask("POST", path + "?dryRun=All", body)
@@ -254,7 +254,9 @@ async def main():
         print(error)
 asyncio.run(main())
 """
-    said = deployed.run("python", "-c", script, json.dumps({k: v for k, v in spec.items() if v is not None}))
+    stated = json.dumps({k: v for k, v in spec.items() if v is not None})
+
+    said = deployed.run("python", "-c", script, f"{name}-kae-trial", stated)
 
     assert ("allowed" in said) is allowed, said
     assert allowed or "may write only ResourceSlices" in said

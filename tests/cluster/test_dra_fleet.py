@@ -1,17 +1,19 @@
 """Twenty nodes go from device plugins to DRA and back in waves of nodes, while pods hold devices, come and go.
 
 Scheduler, API server, guard and claims are real, and so is the program of each node; hosts and kubelets are hollow. The
-waves are two policies with disjoint nodes, and each node has the interface that `kae plan` says.
+waves are two policies with disjoint nodes, and each node has the interface that `kae plan` says. An engine applies and
+prunes in one sync, before the first node changes.
 """
 
 import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from compiler.changes import objects
 from tests.cli import answers
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
@@ -20,9 +22,9 @@ from tests.cluster.simulated.hollow_kubelets import HPRE
 
 NAMES = [f"wave-{number:02}" for number in range(20)]
 WAVES = (2, 10, 20)
-"""The nodes that have DRA after each wave; on the way back the same in reverse order."""
-_MARK = "example.com/fleet"
+"""The nodes that have DRA after each wave."""
 _BOUND_S = 240
+_NOT_APPLIED = ("DaemonSet", "CustomResourceDefinition")
 _MODES = {None: "DevicePlugin", "DRA": "DRA"}
 
 
@@ -37,7 +39,15 @@ def policy(name: str, names: Sequence[str], **plugin: Any) -> dict[str, Any]:
 
 
 def labels(name: str) -> dict[str, str]:
-    return {"kubernetes.io/hostname": name, _MARK: "1", f"{HPRE}.present": "true", f"{HPRE}.pf": "2"}
+    return {"kubernetes.io/hostname": name, f"{HPRE}.present": "true", f"{HPRE}.pf": "2"}
+
+
+Midst = Callable[[Sequence[str]], Awaitable[None]]
+"""What happens when half of the nodes of a wave have changed; it is told the others."""
+
+
+async def nothing(_: Sequence[str]) -> None:
+    pass
 
 
 class Fleet:
@@ -56,9 +66,12 @@ class Fleet:
             for name in NAMES
         ]
         inventory = {"kind": "List", "apiVersion": "v1", "items": items}
-        self._files = {"policies/test.yaml": manifests.cluster(), "inventory/test.json": inventory}
+        cluster = manifests.cluster(gitops={"engine": "argocd"})
+        self._files = {"policies/test.yaml": cluster, "inventory/test.json": inventory}
+        self.applied: dict[objects.Ref, Mapping[str, Any]] = {}
+        """All that is in the cluster by an output of any wave, but the namespace."""
 
-    async def wave(self, count: int, midst: Callable[[], None] = lambda: None) -> None:
+    async def wave(self, count: int, midst: Midst = nothing) -> None:
         """Have so many nodes have DRA: compile, apply, and restart the programs one by one, with something midst."""
         files = dict(self._files)
         for name, own, interface in (("new", NAMES[:count], "DRA"), ("old", NAMES[count:], "DevicePlugin")):
@@ -68,21 +81,29 @@ class Fleet:
                 files[path] = policy(name, own, interface=interface)
         project = self.folder / "project"
         manifests.compiled(project, files)
-        objects = [item.data for item in manifests.of(project / "output/test") if item.component != "bootstrap"]
-        wanted = [item for item in objects if item["kind"] not in ("DaemonSet", "CustomResourceDefinition")]
-        await asyncio.to_thread(self.plane.apply, *wanted)
+        await asyncio.to_thread(self._sync, [item.data for item in manifests.of(project / "output/test")])
         (planned,) = json.loads(answers.told(project, "plan", "-o", "json"))["clusters"]
         modes = {node["name"]: _MODES[node.get("interface")] for node in planned["nodes"]}
         assert Counter(modes.values())["DRA"] == count
         changed = [each for each in self.kubelets if each.interface != modes[each.name]]
         for number, kubelet in enumerate(changed):
+            if number == len(changed) // 2:
+                await midst([each.name for each in changed[number:]])
             await kubelet.stop()
             address, token = self.plane.instance.address, await self._token(kubelet.name)
             kubelet.start(modes[kubelet.name], address, self.plane.instance.state / "pki/ca.crt", token)
-            if number == len(changed) // 2:
-                midst()
         for kubelet in changed:
             await self.until(f"devices of {kubelet.name}", lambda: self._is_offering(kubelet))  # noqa: B023 - at once
+
+    def _sync(self, output: Sequence[Mapping[str, Any]]) -> None:
+        """Apply an output, and delete what has left it and is not marked to stay."""
+        wanted = {objects.ref(item): item for item in output if item["kind"] not in _NOT_APPLIED}
+        left = [ref for ref in self.applied if ref not in wanted]
+        gone = [self.applied.pop(ref) for ref in left if objects.protector(self.applied[ref]) is None]
+        self.plane.apply(*wanted.values())
+        if gone:
+            self.plane.delete(*gone)
+        self.applied |= {ref: item for ref, item in wanted.items() if ref.kind != "Namespace"}
 
     def _is_offering(self, kubelet: hollow_kubelets.Kubelet) -> bool:
         """Return whether a node offers each device in its new way, but for those that its pods hold in the other."""
@@ -136,13 +157,13 @@ class Fleet:
             states = Counter(pod["status"].get("phase") for pod in self.namespace.pods())
             raise AssertionError(f"{what}: not in time; {states}, {self.gives}") from error
 
-    def apply(self, *names: str) -> None:
+    async def apply(self, *names: str, nodes: Sequence[str] = NAMES) -> None:
         limits = {"resources": {"limits": {HPRE: 1}}}
-        made = (
-            pods.pod(name, "example.com/user:1", ["true"], container=limits, nodeSelector={_MARK: "1"})
-            for name in names
-        )
-        self.namespace.apply(*made)
+        chosen = {"key": "kubernetes.io/hostname", "operator": "In", "values": list(nodes)}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [chosen]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        made = (pods.pod(name, "example.com/user:1", ["true"], container=limits, affinity=affinity) for name in names)
+        await asyncio.to_thread(self.namespace.apply, *made)
 
     def phases(self) -> dict[str, str]:
         return {pod["metadata"]["name"]: pod["status"].get("phase", "") for pod in self.namespace.pods()}
@@ -157,14 +178,14 @@ class Fleet:
 
 async def handed_over(fleet: Fleet) -> None:
     await fleet.wave(0)
-    fleet.apply(*(f"first-{number}" for number in range(16)))
+    await fleet.apply(*(f"first-{number}" for number in range(16)))
     await fleet.until("pods by device plugins", lambda: fleet.count("Running") == 16)
     first = fleet.holders()
 
     # There: pods hold devices throughout, and others come in the middle of each wave.
     for number, count in enumerate(WAVES):
-        await fleet.wave(count, lambda: fleet.apply(f"midst-{number}"))  # noqa: B023 - at once
-    fleet.apply(*(f"second-{number}" for number in range(24)))
+        await fleet.wave(count, lambda _: fleet.apply(f"midst-{number}"))  # noqa: B023 - at once
+    await fleet.apply(*(f"second-{number}" for number in range(24)))
     await fleet.until("a pod for each device", lambda: fleet.count("Running") == 40)
     assert len(set(fleet.holders().values())) == 40
     assert fleet.holders().items() >= first.items()
@@ -177,8 +198,14 @@ async def handed_over(fleet: Fleet) -> None:
     await asyncio.to_thread(fleet.namespace.kubectl, "delete", "pod", "--wait=false", *gone)
     await fleet.until("the end of some", lambda: not set(gone) & fleet.phases().keys())
     second = fleet.holders()
-    for number, count in enumerate((*reversed(WAVES[:-1]), 0)):
-        await fleet.wave(count, lambda: fleet.apply(f"return-{number}"))  # noqa: B023 - at once
+    await fleet.wave(WAVES[1], lambda _: fleet.apply("return-0"))
+
+    async def is_served(nodes: Sequence[str]) -> None:
+        """Have a pod get a device by a claim on a node whose turn has not come, though DRA has left the output."""
+        await fleet.apply("return-1", nodes=nodes)
+        await fleet.until(f"a pod on {nodes}", lambda: fleet.phases()["return-1"] == "Running")
+
+    await fleet.wave(0, is_served)
     assert fleet.holders().items() >= second.items()
     assert len(set(fleet.holders().values())) == len(fleet.holders())
 
@@ -207,6 +234,5 @@ def test_twenty_nodes_change_their_interface_by_waves_and_back(
         with nodes.working():
             asyncio.run(run())
     finally:
-        made = [item.data for item in manifests.of(folder / "project/output/test") if item.component != "bootstrap"]
-        control_plane.delete(*(item for item in made if item["kind"] not in ("Namespace", "CustomResourceDefinition")))
+        control_plane.delete(*fleet.applied.values())
         record_property("gives", dict(fleet.gives))

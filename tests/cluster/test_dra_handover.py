@@ -87,7 +87,7 @@ def test_a_node_changes_its_interface_and_back_while_pods_hold_devices(
     third = namespace.wait_for_ready("third")
     assert held(namespace, "third") == device
 
-    # And back, as after `git revert`: the engine prunes what came with DRA.
+    # And back, as after `git revert`; once the node has had its turn, a person deletes what came with DRA.
     objects = plugin_node.change(deployed, tmp_path / "back", interface="DevicePlugin")
     stay = {(item["kind"], item["metadata"]["name"]) for item in objects}
     gone = [item for item in added if (item["kind"], item["metadata"]["name"]) not in stay]

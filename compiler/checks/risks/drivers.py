@@ -308,7 +308,8 @@ def claims_unended(change: RevisionChange) -> Iterator[Acceptable]:
             Place.CLUSTER,
             ".",
             notes=("Pods there that have a device by a claim would stay in Terminating.",),
-            hint="Set devicePlugin.interface: DevicePlugin first, and make this change once these claims have ended.",
+            hint="Set devicePlugin.interface: DevicePlugin first, and make this change once these claims have ended:"
+            " `kubectl get resourceclaims -A` lists them.",
             policy=policy,
         )
 

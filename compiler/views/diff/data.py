@@ -144,6 +144,7 @@ def _placement(placement: Placement | None) -> dict[str, Any] | None:
     found = structs.asdict(placement) | {"resources": dict(placement.resources), "programs": dict(placement.programs)}
     if not placement.programs:
         del found["programs"]
+    del found["injects"]
     if placement.interface != "DRA":
         del found["interface"]
     names = {"group_sort": "groupKind", "device_plugin": "devicePlugin"}

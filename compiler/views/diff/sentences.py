@@ -530,7 +530,7 @@ def _plugin_key(effect: Effect) -> Hashable:
 def _plugged(placement: Placement | None) -> Hashable:
     if placement is None or placement.device_plugin is None:
         return None
-    return placement.policy, placement.device_plugin, placement.interface
+    return placement.policy, placement.device_plugin, placement.interface, placement.injects
 
 
 def _plugin(group: Sequence[Effect]) -> str:
@@ -556,8 +556,15 @@ def _handover(was: Placement | None, now: Placement | None) -> str:
     if old is None or new is None or old == new:
         return ""
     if new == "DRA":
-        return ". Devices are offered by DRA from then on, and one in use only when its container has ended"
-    return ". Devices are offered by device plugins from then on, and what a claim has only when the claim has ended"
+        wins = ". Variables and mounts that come with a device then win over those of the pod"
+        said = ". Devices are offered by DRA from then on, and one in use only when its container has ended"
+    else:
+        wins = ". Variables and mounts of a pod then win over those that come with a device"
+        said = (
+            ". Devices are offered by device plugins from then on, and what a claim has only when the claim has ended:"
+            " until then the device plugin, its rights and its DeviceClasses have to stay"
+        )
+    return f"{said}{wins if now and now.injects else ''}"
 
 
 def _program_key(name: str, effect: Effect) -> Hashable:
