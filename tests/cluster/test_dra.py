@@ -256,7 +256,7 @@ asyncio.run(main())
 """
     stated = json.dumps({k: v for k, v in spec.items() if v is not None})
 
-    said = deployed.run("python", "-c", script, f"{name}-kae-trial", stated)
+    said = deployed.run("python", "-c", script, f"{name}-kae-0f-0", stated)
 
     assert ("allowed" in said) is allowed, said
     assert allowed or "may write only ResourceSlices" in said
