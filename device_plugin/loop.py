@@ -46,6 +46,7 @@ class Loop:
         self._shown = ""
         """The text of the readiness file; empty without one."""
         self._claiming = claiming
+        self._claims: driver.Claiming | None = None
         self.registrations: Sequence[service.Served] = ()
         if node.settings.interface == "DevicePlugin":
             self.registrations = tuple(self._registration(resource) for resource in node.settings.resources)
@@ -77,6 +78,7 @@ class Loop:
         made = self._claiming()
         if made is None:
             return ()
+        self._claims = made
         made.changed = self._show
         self.registrations = (*self.registrations, *made.registrations)
         return await made.begin()
@@ -121,6 +123,9 @@ class Loop:
                 raise errors.Failure(f"'{sockets}' was deleted on the host; a restart mounts the new one.")
         for each in self.registrations:
             each.check()
+        # On the way back it is none of them: the program is ready without it.
+        if self._claims is not None and self._claims not in self.registrations:
+            self._claims.check()
         self._watch(folders)
 
     @contextlib.contextmanager

@@ -11,7 +11,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,6 +26,11 @@ _WITHIN_S = 10.0
 WATCH_S = 240
 """The length of a watch, after which all is read again."""
 
+_Object = TypeVar("_Object")
+
+_UNREADABLE = (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError)
+"""What an answer raises that breaks off, or is none of HTTP; a proxy may give one."""
+
 _HEAD_BYTES = 1 << 16
 _BODY_BYTES = 64 << 20
 
@@ -36,6 +41,14 @@ class ApiError(errors.Failure):
     def __init__(self, message: str, status: int = 0) -> None:
         self.status = status
         super().__init__(message)
+
+
+def read(answer: object, kind: type[_Object]) -> _Object:
+    """Return an answer as an object of a kind; raises `ApiError` for another one."""
+    try:
+        return msgspec.convert(answer, kind)
+    except msgspec.ValidationError as error:
+        raise ApiError(f"The API server answers with something else than was asked for: {error}.") from error
 
 
 class ApiServer:
@@ -68,7 +81,7 @@ class ApiServer:
         try:
             async with asyncio.timeout(_WITHIN_S), self._answer(method, path, body) as (status, reader, headers):
                 data = b"".join([part async for part in _body(reader, headers)])
-        except (OSError, EOFError, ValueError, TimeoutError) as error:
+        except _UNREADABLE as error:
             raise self._away(error) from error
         try:
             answer: dict[str, Any] = msgspec.json.decode(data or b"{}", type=dict)
@@ -88,7 +101,7 @@ class ApiServer:
                         raise ApiError(f"The API server refuses a watch ({status}).", status)
                     async for _ in _body(reader, headers):
                         return
-        except (OSError, EOFError, ValueError, TimeoutError) as error:
+        except _UNREADABLE as error:
             raise self._away(error) from error
 
     def _away(self, error: BaseException) -> ApiError:

@@ -6,6 +6,7 @@ and the container waits.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -78,16 +79,19 @@ def _node(where: paths.Paths, device: api.DeviceSpec) -> dict[str, Any] | None:
             path = os.readlink(path)  # noqa: PTH115 - a path of the host
         except OSError:
             return None
-    kind, _, numbers = resources.numbers(where, path).partition("/")
-    if not numbers:
+    status = resources.status(where, path)
+    if status is None:
         return None
-    major, _, minor = numbers.partition(":")
     return {
         "path": device.container_path,
         "hostPath": path,
-        "type": "c" if kind == "char" else "b",
-        "major": int(major),
-        "minor": int(minor),
+        "type": "c" if stat.S_ISCHR(status.st_mode) else "b",
+        "major": os.major(status.st_rdev),
+        "minor": os.minor(status.st_rdev),
+        # Without these CDI gives it to the user of the container, and the owner and the group of the host do not hold.
+        "fileMode": stat.S_IMODE(status.st_mode) & 0o777,
+        "uid": status.st_uid,
+        "gid": status.st_gid,
         "permissions": device.permissions,
     }
 

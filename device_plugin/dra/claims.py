@@ -3,7 +3,7 @@
 A claim whose devices were refused is in it, too: the kubelet has it ended as any other one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     share: str = ""
     """The id of its share; empty where the claim has the whole device."""
     queues: str = ""
-    """The amount of queues of the share."""
+    """The amount of queues of the share, a whole number."""
     is_admin: bool = False
     """True for a claim that only looks on (adminAccess), and keeps the device from nobody."""
 
@@ -43,26 +43,37 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return f"{self.namespace}/{self.name}"
 
 
+class Queues(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The most free queues of a device that were seen since its driver made its entry."""
+
+    most: int
+    entry: str
+    """The entry in sysfs, with what tells it from a later one of the same name."""
+
+
 class _Stored(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     claims: Mapping[str, Claim] = {}
     is_published: bool = False
+    queues: Mapping[str, Queues] = {}
+    """By the PCI address of the device."""
 
 
 class Claims:
     """The claims by their uid; each change is in the file before it holds."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises `errors.Failure` for a file that cannot be read: then nobody knows what is given."""
+    def __init__(self, path: Path, resources: Collection[str] = ()) -> None:
+        """Takes the resources of the node now; raises `errors.Failure` for a file that cannot be read."""
         self._path = path
+        self._resources = resources
         self._stored = _Stored()
         try:
-            self._stored = msgspec.json.decode(path.read_bytes(), type=_Stored)
+            self._stored = msgspec.json.decode(files.content(path), type=_Stored)
         except FileNotFoundError:
             pass
         except (OSError, msgspec.MsgspecError) as error:
             raise errors.Failure(
-                f"'{path}' cannot be read, so it is unknown which claims have devices ({error}): drain the node, and"
-                " remove the file."
+                f"'{path}' cannot be read, so it is unknown which claims have devices ({error}): delete the pods of the"
+                " node that have devices by force, and remove the file once their containers have ended."
             ) from error
 
     @property
@@ -101,29 +112,41 @@ class Claims:
         """Return all claims, with their uids."""
         return list(self._claims.items())
 
-    def held(self) -> dict[tuple[str, str], str]:
-        """Return the devices that claims have, by resource and id, each with a claim that has it."""
-        every = ((given, claim) for claim in self._claims.values() if claim.is_prepared for given in claim.devices)
-        return {(given.resource, given.id): claim.text for given, claim in every}
+    @property
+    def queues(self) -> Mapping[str, Queues]:
+        """Return the most free queues of each device, by its PCI address."""
+        return self._stored.queues
 
-    def names(self) -> dict[str, str]:
-        """Return the names of the devices that claims have, each with a claim that has it."""
-        every = ((given, claim) for claim in self._claims.values() if claim.is_prepared for given in claim.devices)
-        return {given.device: claim.text for given, claim in every}
+    def count(self, queues: Mapping[str, Queues]) -> None:
+        """Remember the most free queues of devices; raises `OSError` where the file cannot be written."""
+        if queues != self.queues:
+            self._write(msgspec.structs.replace(self._stored, queues=queues))
+
+    def given(self) -> Iterator[tuple[str, Claim, Given]]:
+        """Yield each device that a claim has, or looks on, with the claim's uid."""
+        for uid, claim in self._claims.items():
+            if claim.is_prepared:
+                yield from ((uid, claim, given) for given in claim.devices)
+
+    def held(self) -> dict[tuple[str, str], list[tuple[str, Claim, Given]]]:
+        """Return who has a device, by its resource and its id now."""
+        found: dict[tuple[str, str], list[tuple[str, Claim, Given]]] = {}
+        for uid, claim, given in self.given():
+            for key in () if given.is_admin else keys(given.resource, given.id, self._resources):
+                found.setdefault(key, []).append((uid, claim, given))
+        return found
 
     def conflict(self, uid: str, devices: Iterable[Given]) -> str | None:
         """Return why a claim cannot have devices, in a sentence: another one has them still.
 
         The scheduler takes a device for free once the pod's object is gone, and a pod that is deleted by force goes
-        before its containers have ended.
+        before its containers have ended. It knows a device by its name alone, which may have been another one.
         """
-        others = [(key, claim) for key, claim in self._claims.items() if key != uid and claim.is_prepared]
+        held = self.held()
         for wanted in devices:
-            for _, claim in others:
-                for given in claim.devices:
-                    alone = not (wanted.share and given.share) and not (wanted.is_admin or given.is_admin)
-                    if given.device == wanted.device and alone:
-                        return f"Device {wanted.device} is not free yet: the claim {claim.text} has it."
+            for other, claim, given in held.get((wanted.resource, wanted.id), ()):
+                if other != uid and not wanted.is_admin and not (wanted.share and given.share):
+                    return f"Device {wanted.device} is not free yet: the claim {claim.text} has it."
         return None
 
     def _keep(self, claims: Mapping[str, Claim]) -> None:
@@ -133,3 +156,14 @@ class Claims:
         with files.replaced(self._path) as fresh:
             fresh.write_bytes(msgspec.json.encode(stored))
         self._stored = stored
+
+
+def keys(resource: str, device: str, resources: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what a given device may be now, by resource and id; `resources` are those of the node now.
+
+    The device of a resource that is there no more is known by its address or path, and a token by nothing.
+    """
+    if resource in resources or device.isdecimal():
+        yield resource, device
+    else:
+        yield from ((each, device) for each in (resource, *resources))

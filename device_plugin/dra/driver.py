@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from device_plugin import plugin
 from device_plugin.api import dra_health_v1alpha1_pb2 as health_api
 from device_plugin.api import dra_v1_pb2 as api
 from device_plugin.api import pluginregistration_v1_pb2 as registry
-from device_plugin.dra import api_server, cdi, claims, held, publisher, slices
+from device_plugin.dra import api_server, cdi, claims, forgotten, held, publisher, quantities, slices
 from device_plugin.host import health, paths
 from device_plugin.kubelet import advertised, service
 from runtime import errors, files
@@ -39,7 +39,6 @@ _HELD_S = 2.0
 _ADMITTED_S = 60.0
 """The time in which pods that a device plugin had been asked for come to the kubelet's list."""
 _RETRY_S = 1.0
-
 WIPED_S = 35.0
 """The time after which a kubelet has deleted the slices of a driver that went without doing so."""
 
@@ -47,6 +46,47 @@ Work = Callable[[], Coroutine[object, object, object]]
 
 if TYPE_CHECKING:
     Context = aio.ServicerContext[Any, Any]
+
+
+class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    uid: str
+
+
+class _Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A device that the scheduler gave."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+    share: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: Mapping[str, str] | None = None
+    admin_access: bool | None = None
+
+
+class _Devices(msgspec.Struct, frozen=True, kw_only=True):
+    results: tuple[_Result, ...] | None = None
+
+
+class _Allocation(msgspec.Struct, frozen=True, kw_only=True):
+    devices: _Devices = _Devices()
+
+
+class _Status(msgspec.Struct, frozen=True, kw_only=True):
+    allocation: _Allocation | None = None
+
+
+class _Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of a ResourceClaim."""
+
+    metadata: _Metadata
+    status: _Status | None = None
+
+    @property
+    def results(self) -> tuple[_Result, ...]:
+        """Return all devices that it was given."""
+        allocation = self.status.allocation if self.status is not None else None
+        return (allocation.devices.results or ()) if allocation is not None else ()
 
 
 class Claiming(service.Served):
@@ -58,8 +98,9 @@ class Claiming(service.Served):
         self.driver = node.settings.home.dra_driver
         info = registry.PluginInfo(type="DRAPlugin", name=self.driver, supported_versions=self.versions)
         super().__init__(node.where, info, "dra")
-        self.claims = claims.Claims(node.where.claims)
         self._node = node
+        self._resources = tuple(resource.name for resource in node.settings.resources)
+        self.claims = claims.Claims(node.where.claims, self._resources)
         self._is_taken = False
 
     @property
@@ -80,8 +121,8 @@ class Claiming(service.Served):
     def _give(self) -> None:
         """Keep the devices of claims from the device plugin."""
         self._node.given = {
-            key: health.Reason(code=health.GIVEN_BY_CLAIM, text=f"The claim {claim} has it.")
-            for key, claim in self.claims.held().items()
+            key: health.Reason(code=health.GIVEN_BY_CLAIM, text=f"The claim {claim.text} has it.")
+            for key, ((_, claim, _), *_) in self.claims.held().items()
         }
 
     async def _serve_claims(self) -> None:
@@ -166,9 +207,14 @@ class Driver(Claiming):
         self.publisher.noted = self._note
         self._server = server
         self._offers: Mapping[str, slices.Offer] = {}
+        self._earlier: Mapping[str, slices.Offer] = {}
+        """What is offered, by other names that claims have for it."""
         self._edits: Mapping[str, cdi.Edits] = {}
         self._last: Mapping[str, Mapping[str, Any]] = {}
-        self._queues: dict[str, int] = {}
+        self._counted = self.claims.queues
+        self._forgotten = forgotten.Forgotten(node.where, server, self.claims)
+        self._late = asyncio.Event()
+        """Set as a device of a device plugin is found."""
         self._health: Sequence[tuple[str, tuple[str, ...]]] = ()
         self._streams: set[asyncio.Event] = set()
         self._lacks = ""
@@ -200,20 +246,32 @@ class Driver(Claiming):
                 break
         for path in cdi.files(self._node.where.cdi, self.driver, "claim"):
             if self.claims.get(path.stem.partition("-claim-")[2]) is None:
-                path.unlink(missing_ok=True)
-        return self.publisher.run, self._watch_held
+                with contextlib.suppress(OSError):  # A folder, which is not ours and in nobody's way.
+                    path.unlink()
+        return self.publisher.run, self._watch_held, self._watch_claims
 
     async def _watch_held(self) -> None:
-        """Look until nothing of a device plugin is left, and then wait for ever."""
+        """Look as long as something of a device plugin is left, and again once something is found late."""
         until = time.monotonic() + _ADMITTED_S
-        while self._node.given or time.monotonic() < until:
+        while True:
+            offered = ((device.resource, each) for device in self._node.offered for each in device.ids)
+            if time.monotonic() >= until and self._node.given.keys().isdisjoint(offered):
+                self._late.clear()
+                await self._late.wait()
             await asyncio.sleep(_HELD_S)
             with contextlib.suppress(errors.Failure):
-                before = self._node.given
-                await self._hold()
-                if self._node.given != before:
-                    self._node.again()
-        await asyncio.Event().wait()
+                await self._refresh()
+
+    async def _watch_claims(self) -> None:
+        """End claims that nobody knows any more, and have the others that are not known tainted."""
+        while True:
+            before = self._forgotten.unknown
+            for uid in await self._forgotten.look():
+                with contextlib.suppress(OSError):  # The next look does it again.
+                    self._end(uid)
+            if self._forgotten.unknown != before:
+                self._apply()
+            await self._forgotten.wait()
 
     async def NodeWatchResources(  # noqa: N802 - the service's name
         self, request: health_api.NodeWatchResourcesRequest, context: "Context"
@@ -243,71 +301,97 @@ class Driver(Claiming):
         return answer
 
     async def _hold(self) -> None:
-        resources = [resource.name for resource in self._node.settings.resources]
-        given = await held.by_device_plugin(self._node.where.pod_resources, resources)
+        given = await held.by_device_plugin(self._node.where.pod_resources, self._resources)
         text = "A container has it from the device plugin that was here before."
         why = health.Reason(code=health.GIVEN_BY_DEVICE_PLUGIN, text=text)
         self._node.given = dict.fromkeys(sorted(given), why)
 
     async def _prepare(self, claim: api.Claim) -> list[api.Device]:
-        path = f"/apis/{slices.GROUP}/namespaces/{claim.namespace}/resourceclaims/{claim.name}"
         known = self.claims.get(claim.uid) or claims.Claim(namespace=claim.namespace, name=claim.name)
         self.claims.put(claim.uid, known)
-        stored = await self._server.ask("GET", path)
-        if stored["metadata"]["uid"] != claim.uid:
+        stored = api_server.read(await self._server.ask("GET", slices.claim(known.namespace, known.name)), _Claim)
+        if stored.metadata.uid != claim.uid:
             raise service.Refusal(f"The claim {known.text} is another one by now.")
-        results = [
-            result
-            for result in ((stored.get("status") or {}).get("allocation") or {}).get("devices", {}).get("results", ())
-            if (result["driver"], result["pool"]) == (self.driver, self.name)
-        ]
-        given = tuple(self._given(result) for result in results)
-        if (why := self.claims.conflict(claim.uid, given)) is not None:
-            raise service.Refusal(why)
+        own = [result for result in stored.results if (result.driver, result.pool) == (self.driver, self.name)]
+        if not own:
+            raise service.Refusal(f"The claim {known.text} was given no device of this node.")
+        given = tuple(self._given(result) for result in own)
+        self._refuse_held(claim.uid, given)
         await self._refresh()
-        variables = await self._variables(given)
+        variables = await self._variables(given, known.devices if known.is_prepared else ())
+        # Meanwhile the claim may have ended, and another one have been prepared. From here on nothing is waited for.
+        if self.claims.get(claim.uid) is None:
+            raise service.Refusal(f"The claim {known.text} has ended meanwhile.")
+        self._refuse_held(claim.uid, given)
         self._write_devices()
         if self._lacks:
             raise service.Refusal(self._lacks)
         for device in given:
-            if device.device not in self._edits:
+            if device.device not in self._edits and not self._is_left_out(device):
                 raise service.Refusal(f"Device {device.device} has no device node that a container could open.")
         self._write_claim(claim.uid, variables)
         self.claims.put(claim.uid, msgspec.structs.replace(known, devices=given, is_prepared=True, variables=variables))
         LOG.info("Prepared a claim.", extra={"claim": known.text, "devices": [device.device for device in given]})
         return [self._answered(claim.uid, device, variables) for device in given]
 
-    def _given(self, result: Mapping[str, Any]) -> claims.Given:
-        offer = self._offers.get(result["device"])
+    def _refuse_held(self, uid: str, given: Sequence[claims.Given]) -> None:
+        if (why := self.claims.conflict(uid, given)) is not None:
+            self._forgotten.doubt()
+            raise service.Refusal(why)
+
+    def _offer(self, name: str) -> slices.Offer:
+        offer = self._offers.get(name) or self._earlier.get(name)
         if offer is None:
-            raise service.Refusal(f"Device {result['device']} is not there.")
-        consumed = result.get("consumedCapacity") or {}
+            raise service.Refusal(f"Device {name} is not there.")
+        return offer
+
+    def _is_left_out(self, device: claims.Given) -> bool:
+        """Return whether a container does without a device that cannot be used: one that only looks on does."""
+        return device.is_admin and health.CHANGING not in self._offer(device.device).device.reasons
+
+    def _given(self, result: _Result) -> claims.Given:
+        offer = self._offer(result.device)
+        amount = (result.consumed_capacity or {}).get("queues", "")
         return claims.Given(
-            device=offer.name,
+            device=result.device,
             resource=offer.resource,
             id=offer.id,
             # That of an alternative is main/sub, and containers name the main one.
-            request=str(result["request"]).partition("/")[0],
-            share=str(result.get("shareID") or ""),
-            queues=str(consumed.get("queues", "")),
-            is_admin=bool(result.get("adminAccess")),
+            request=result.request.partition("/")[0],
+            share=result.share or "",
+            queues=str(quantities.whole(amount)) if amount else "",
+            is_admin=bool(result.admin_access),
         )
 
     async def _refresh(self) -> None:
-        """Learn of devices of a device plugin that containers came to have late."""
+        """Learn which devices of a device plugin containers have."""
         before = self._node.given
         await self._hold()
-        if self._node.given != before:
+        if self._node.given.keys() - before.keys():
+            self._late.set()
             self._node.again()
+        elif self._node.given != before:
+            # What is free has more free queues now: it is read first.
+            self._node.surprised()
 
-    async def _variables(self, given: Sequence[claims.Given]) -> dict[str, dict[str, str]]:
-        """Return the variables that only this claim has, by request; raises `Refusal` for what cannot be used now."""
+    async def _variables(
+        self, given: Sequence[claims.Given], before: Sequence[claims.Given]
+    ) -> dict[str, dict[str, str]]:
+        """Return the variables that only this claim has, by request; raises `Refusal` for what cannot be used now.
+
+        What the claim had before stays its own: a pod comes back with it as by a device plugin, whose answer is kept.
+        """
         requests: dict[tuple[str, str], list[claims.Given]] = {}
         for device in given:
             requests.setdefault((device.request, device.resource), []).append(device)
         made: dict[str, dict[str, str]] = {}
         for (request, resource), devices in requests.items():
-            answer = await self._node.allocate(resource, [device.id for device in devices])
+            if devices[0].is_admin or set(devices) <= set(before):
+                # Nobody else may have it now, but who only looks on, and who has it already, may.
+                found = {offer.device.ids: offer.device for each in devices for offer in (self._offer(each.device),)}
+                answer = self._node.edits(resource, list(found.values()))
+            else:
+                answer = await self._node.allocate(resource, [device.id for device in devices])
             own = [self._edits[device.device].env for device in devices if device.device in self._edits]
             several = {
                 name: value
@@ -327,7 +411,9 @@ class Driver(Claiming):
         _write(path, cdi.spec(cdi.kind(self.driver, "claim"), cdi.Edits(), devices))
 
     def _answered(self, uid: str, device: claims.Given, variables: Mapping[str, object]) -> api.Device:
-        names = [f"{cdi.kind(self.driver, 'device')}={device.device}"]
+        names = []
+        if device.device in self._edits:
+            names.append(f"{cdi.kind(self.driver, 'device')}={device.device}")
         if device.request in variables:
             names.append(f"{cdi.kind(self.driver, 'claim')}={uid}-{device.request}")
         made = api.Device(
@@ -362,30 +448,58 @@ class Driver(Claiming):
     def _apply(self) -> None:
         """Have the runtime and the scheduler see the devices as they are: called after each look."""
         self._offers = slices.offers(self._node.settings, self._node.offered)
+        given = list(self.claims.given())
+        by_key = {(offer.resource, offer.id): offer for offer in self._offers.values()}
+        now = {
+            each.device: by_key[key]
+            for _, _, each in given
+            for key in claims.keys(each.resource, each.id, self._resources)
+            if key in by_key
+        }
+        self._earlier = {name: offer for name, offer in now.items() if name not in self._offers}
         self._write_devices()
         for uid, claim in self.claims.items():
             with contextlib.suppress(OSError):  # Somebody removed it; what is wrong is told by the other file.
                 self._write_claim(uid, claim.variables)
         self._count_queues()
+        held = self.claims.held()
         made = {
-            name: slices.device(offer, self._node.settings, self._queues.get(name))
+            name: slices.device(
+                offer,
+                self._node.settings,
+                _queues(self._counted.get(offer.id), held.get((offer.resource, offer.id), ())),
+                list(self._reasons(offer, held.get((offer.resource, offer.id), ()))),
+            )
             for name, offer in sorted(self._offers.items())
         }
-        claimed = self.claims.names()
         # One that is gone stays to be seen while a claim has it, and nobody else gets it.
+        gone = {each.device: each for _, _, each in given if not (each.is_admin or each.device in now)}
         lost = {
-            name: {**device, "taints": slices.taints((slices.LOST,))}
-            for name, device in self._last.items()
-            if name in claimed and name not in made
+            name: {**self._last.get(name, slices.lost(name, each.resource)), "taints": slices.taints((slices.LOST,))}
+            for name, each in gone.items()
+            if name not in made
         }
         self._last = dict(sorted((made | lost).items()))
         self.publisher.show(list(self._last.values()))
-        told = [(name, offer.device.why) for name, offer in sorted(self._offers.items())]
-        told += [(name, (slices.LOST.text,)) for name in sorted(claimed.keys() - self._offers.keys())]
+        told = [(name, offer.device.why) for name, offer in sorted({**self._earlier, **self._offers}.items())]
+        told += [(name, (slices.LOST.text,)) for name in sorted(lost)]
         if told != self._health:
             self._health = told
             for stream in self._streams:
                 stream.set()
+
+    def _reasons(
+        self, offer: slices.Offer, held: Iterable[tuple[str, claims.Claim, claims.Given]]
+    ) -> Iterator[health.Reason]:
+        """Yield the reasons of the driver's own why no other claim may be given a device."""
+        if self._lacks:
+            yield health.Reason(code="HostPath", text=self._lacks)
+        elif offer.name not in self._edits and offer.device.healthy:
+            yield health.Reason(code="NoDeviceNode", text="It has no device node that a container could open.")
+        for uid, claim, given in held:
+            if given.device != offer.name or uid in self._forgotten.unknown:
+                # The scheduler takes it for free.
+                yield health.Reason(code=health.GIVEN_BY_CLAIM, text=f"The claim {claim.text} has it.")
 
     def _write_devices(self) -> None:
         """Write the file of CDI: an answer of the plugin for each device, and once what all have in common."""
@@ -393,7 +507,7 @@ class Driver(Claiming):
         without = [cdi.edits(where, self._node.edits(resource.name, ())) or cdi.Edits() for resource in resources]
         common = cdi.shared(without)
         made: dict[str, cdi.Edits] = {}
-        for name, offer in self._offers.items():
+        for name, offer in {**self._earlier, **self._offers}.items():
             devices = () if _is_token(offer.device) else (offer.device,)
             if health.CHANGING in offer.device.reasons:
                 continue
@@ -409,13 +523,27 @@ class Driver(Claiming):
             LOG.warning("%s", self._lacks)
 
     def _count_queues(self) -> None:
-        """Note the most free queues of each device since it appeared: sysfs does not say how many there are."""
-        there = {
-            name: entry.free_queues or 0
-            for name, offer in self._offers.items()
-            if isinstance(offer.device, advertised.Device) and (entry := offer.device.function.entry) is not None
-        }
-        self._queues = {name: max(free, self._queues.get(name, 0)) for name, free in there.items()}
+        """Remember the most free queues of each device since its driver made its entry: sysfs has no other number."""
+        counted = {}
+        for device in self._node.devices:
+            if (entry := device.function.entry) is None:
+                continue
+            address = device.function.address
+            with contextlib.suppress(OSError):  # It is gone by now.
+                made = f"{entry.name}/{(self._node.where.sysfs / entry.folder).stat().st_ino}"
+                known = self._counted.get(address)
+                most = known.most if known is not None and known.entry == made else 0
+                counted[address] = claims.Queues(most=max(entry.free_queues or 0, most), entry=made)
+        self._counted = counted
+        with contextlib.suppress(OSError):  # The next look does it again.
+            self.claims.count(counted)
+
+
+def _queues(counted: claims.Queues | None, held: Iterable[tuple[str, claims.Claim, claims.Given]]) -> int | None:
+    """Return how many queues a device has: those that were free at some time, and no less than what claims have."""
+    if counted is None:
+        return None
+    return max(counted.most, sum(int(given.queues or 0) for _, _, given in held if given.share))
 
 
 def _is_token(device: advertised.AnyDevice) -> bool:
@@ -429,11 +557,11 @@ def _variable(device: str) -> str | None:
     return None
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, wanted: bytes) -> None:
     with contextlib.suppress(OSError):
-        if path.read_bytes() == content:
+        if files.content(path) == wanted:
             return
     path.parent.mkdir(parents=True, exist_ok=True)
     # The runtime reads each file whose name ends with .json.
     with files.replaced(path) as fresh:
-        fresh.write_bytes(content)
+        fresh.write_bytes(wanted)

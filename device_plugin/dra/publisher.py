@@ -7,9 +7,12 @@ A kubelet that starts deletes all slices of its node, in the background and perh
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib import parse
+
+import msgspec
 
 from device_plugin.dra import api_server, slices
 from runtime import dra
@@ -22,6 +25,39 @@ _PAUSE_S = 0.3
 _LONGEST_PAUSE_S = 30.0
 _WITHDRAW_S = 5.0
 """What a program that ends has for it; the kubelet deletes slices of a driver that is gone by itself, after 30 s."""
+
+
+class _Metadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Pool(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    generation: int
+    resource_slice_count: int
+
+
+class _Spec(msgspec.Struct, frozen=True, kw_only=True):
+    pool: _Pool
+    devices: list[dict[str, Any]] | None = None
+
+
+class _Slice(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of a slice."""
+
+    metadata: _Metadata
+    spec: _Spec
+
+    @property
+    def devices(self) -> list[dict[str, Any]]:
+        """Return its devices, to be compared."""
+        return slices.comparable(self.spec.devices or ())
+
+
+class _Slices(msgspec.Struct, frozen=True, kw_only=True):
+    metadata: _Metadata
+    items: list[_Slice] | None = None
 
 
 class Publisher:
@@ -38,6 +74,8 @@ class Publisher:
         self._devices: Sequence[Mapping[str, Any]] | None = None
         self._woken = asyncio.Event()
         self._said = ""
+        self._suffix = secrets.token_hex(4)
+        """A name that others could foresee they could take before."""
 
     def show(self, devices: Sequence[Mapping[str, Any]]) -> None:
         """Publish these devices, in place of those before."""
@@ -99,13 +137,12 @@ class Publisher:
     async def _reconcile(self) -> str:
         """Bring the slices up to date, and return the version of the list."""
         self._woken.clear()
-        listed = await self._server.ask("GET", self._own())
-        there = {item["metadata"]["name"]: item for item in listed.get("items") or ()}
-        version = str(listed["metadata"]["resourceVersion"])
+        listed = await self._listed()
+        there = {item.metadata.name: item for item in listed.items or ()}
+        version = listed.metadata.resource_version
         if self._devices is None:
             return version
-        generations = [item["spec"]["pool"]["generation"] for item in there.values()]
-        newest = max(generations, default=0)
+        newest = max((item.spec.pool.generation for item in there.values()), default=0)
         wanted = self._wanted(newest)
         if not _differ(there, wanted):
             return version
@@ -118,21 +155,30 @@ class Publisher:
             await self._write(slice_, there.get(name))
         return version
 
+    async def _listed(self) -> _Slices:
+        return api_server.read(await self._server.ask("GET", self._own()), _Slices)
+
     def _wanted(self, generation: int) -> dict[str, dict[str, Any]]:
         uid = self._server.node_uid()
         # With its Node the slices go.
         owner = {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": uid} if uid else None
-        made = slices.slices(self._driver, self._node, owner, self._devices or (), generation)
+        made = slices.slices(self._driver, self._node, owner, self._devices or (), (generation, self._suffix))
         return {slice_["metadata"]["name"]: slice_ for slice_ in made}
 
-    async def _write(self, wanted: dict[str, Any], there: Mapping[str, Any] | None) -> None:
+    async def _write(self, wanted: dict[str, Any], there: _Slice | None) -> None:
         if there is None:
-            stored = await self._server.ask("POST", _PATH, wanted)
+            try:
+                answer = await self._server.ask("POST", _PATH, wanted)
+            except api_server.ApiError as error:
+                if error.status == 409:
+                    # It is taken, by a slice that is not of this node.
+                    self._suffix = secrets.token_hex(4)
+                raise
         else:
-            metadata = wanted["metadata"] | {"resourceVersion": there["metadata"]["resourceVersion"]}
+            metadata = wanted["metadata"] | {"resourceVersion": there.metadata.resource_version}
             path = f"{_PATH}/{metadata['name']}"
-            stored = await self._server.ask("PUT", path, wanted | {"metadata": metadata})
-        if slices.stored(stored["spec"].get("devices") or ()) != wanted["spec"]["devices"]:
+            answer = await self._server.ask("PUT", path, wanted | {"metadata": metadata})
+        if api_server.read(answer, _Slice).devices != slices.comparable(wanted["spec"]["devices"]):
             # Fields of features that are off vanish without a word.
             raise api_server.ApiError(
                 "The API server stored the slices without some of their fields: the interface DRA needs Kubernetes"
@@ -150,17 +196,16 @@ class Publisher:
     async def _withdraw(self) -> None:
         with contextlib.suppress(api_server.ApiError, TimeoutError):
             async with asyncio.timeout(_WITHDRAW_S):
-                listed = await self._server.ask("GET", self._own())
-                for item in listed.get("items") or ():
-                    await self._delete(item["metadata"]["name"])
+                for item in (await self._listed()).items or ():
+                    await self._delete(item.metadata.name)
                 self.noted(False)
 
 
-def _differ(there: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Mapping[str, Any]]) -> bool:
+def _differ(there: Mapping[str, _Slice], wanted: Mapping[str, Mapping[str, Any]]) -> bool:
     if there.keys() != wanted.keys():
         return True
+    made = {name: msgspec.convert(slice_, _Slice) for name, slice_ in wanted.items()}
     return any(
-        slice_["spec"]["pool"] != there[name]["spec"]["pool"]
-        or slices.stored(there[name]["spec"].get("devices") or ()) != slice_["spec"]["devices"]
-        for name, slice_ in wanted.items()
+        slice_.spec.pool != there[name].spec.pool or slice_.devices != there[name].devices
+        for name, slice_ in made.items()
     )

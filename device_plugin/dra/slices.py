@@ -1,15 +1,16 @@
 """The devices of a node as the scheduler sees them, in ResourceSlices: a pure function of what is offered."""
 
+import contextlib
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from device_plugin.dra import quantities
 from device_plugin.host import health
-from device_plugin.kubelet import advertised, service
+from device_plugin.kubelet import advertised
 from runtime import device_plugin_config as config
 from runtime import dra, pci
 
@@ -28,14 +29,24 @@ _LONGEST_IDENTIFIER = 32
 
 LOST = health.Reason(code="Lost", text="It is not there any more, and a claim holds it.")
 
+UNCOUNTED = health.Reason(code="QueuesUnknown", text="All its queues are in use, so it is unknown how many there are.")
+
 _TAINTS: Mapping[str, str] = {
     health.CHANGING.code: "driver-changing",
     health.GIVEN_BY_DEVICE_PLUGIN: "given-by-device-plugin",
+    health.GIVEN_BY_CLAIM: "given-by-claim",
     LOST.code: "lost",
 }
 """The keys of taints, by the code of the reason; of all others it is `unhealthy`."""
 
 _DOMAIN = "openfuyao.com"
+
+_KAE = re.compile(r"openfuyao\.com/kae\.([a-z0-9]{1,24})(\.vfio)?", re.ASCII)
+
+
+def claim(namespace: str, name: str) -> str:
+    """Return the path of a ResourceClaim at the API server."""
+    return f"/apis/{GROUP}/namespaces/{namespace}/resourceclaims/{name}"
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +61,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 def offers(settings: config.Config, devices: Iterable[advertised.AnyDevice]) -> dict[str, Offer]:
     """Return what is offered, by its name."""
-    stems = _stems(settings.resources)
+    stems = {resource.name: _stem(resource) for resource in settings.resources}
     every = (
         Offer(name=_name(stems[device.resource], each), resource=device.resource, id=each, device=device)
         for device in devices
@@ -59,10 +70,13 @@ def offers(settings: config.Config, devices: Iterable[advertised.AnyDevice]) -> 
     return {offer.name: offer for offer in every}
 
 
-def _stems(resources: Sequence[config.AnyResource]) -> dict[str, str]:
-    stems = {resource.name: service.socket_name(resource).strip("-") for resource in resources}
-    counts = Counter(stems.values())
-    return {name: stem if counts[stem] == 1 else f"{stem}-{_digest(name)}" for name, stem in stems.items()}
+def _stem(resource: config.AnyResource) -> str:
+    """Return the beginning of the names of a resource's devices, whatever other resources there are."""
+    # A claim knows its device by the name alone. A kind is of one resource, so that KAE's are told apart by it.
+    if isinstance(resource, config.Uacce | config.Vfio) and (found := _KAE.fullmatch(resource.name)):
+        return found[1]
+    plain = re.sub("[^a-z0-9]+", "-", resource.name.partition("/")[2].lower())[:24].strip("-")
+    return f"{plain}-{_digest(resource.name)}".strip("-")
 
 
 def _name(stem: str, device: str) -> str:
@@ -77,19 +91,39 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def device(offer: Offer, settings: config.Config, queues: int | None) -> dict[str, Any]:
-    """Return a device of a slice; `queues` is how many it has, None where that is not known."""
+def device(
+    offer: Offer, settings: config.Config, queues: int | None, more: Sequence[health.Reason] = ()
+) -> dict[str, Any]:
+    """Return a device of a slice, with more reasons than its own for which no other container may be given it now.
+
+    `queues` is how many it has, None where that is not known.
+    """
     made: dict[str, Any] = {"name": offer.name, "attributes": dict(_attributes(offer))}
+    reasons = [*offer.device.reasons, *more]
+    is_shared = settings.dra.queues == "Shared" and _has_queues(offer.device)
     if queues:
         made["capacity"] = {"queues": {"value": str(queues)}}
-        if settings.dra.queues == "Shared":
+        if is_shared:
             # Who names no amount, as an extended resource cannot, gets the whole device.
             policy = {"default": str(queues), "validRange": {"min": "1", "step": "1"}}
             made["capacity"]["queues"]["requestPolicy"] = policy
             made["allowMultipleAllocations"] = True
-    if offer.device.reasons:
-        made["taints"] = taints(offer.device.reasons)
+    elif is_shared:
+        # Somebody uses it: a claim would get it as a whole, beside those.
+        reasons.append(UNCOUNTED)
+    if reasons:
+        made["taints"] = taints(reasons)
     return made
+
+
+def _has_queues(device: advertised.AnyDevice) -> bool:
+    return isinstance(device, advertised.Device) and not device.function.kind.vfio
+
+
+def lost(name: str, resource: str) -> dict[str, Any]:
+    """Return the device of a claim that is not there any more, as far as it is remembered."""
+    attributes = {"resource": {"string": dra.attribute(resource)}}
+    return {"name": name, "attributes": attributes, "taints": taints((LOST,))}
 
 
 def taints(reasons: Sequence[health.Reason]) -> list[dict[str, str]]:
@@ -131,11 +165,18 @@ def _of_function(device: advertised.Device) -> Iterator[tuple[str, dict[str, Any
 
 
 def slices(
-    driver: str, node: str, owner: Mapping[str, Any] | None, devices: Sequence[Mapping[str, Any]], generation: int
+    driver: str,
+    node: str,
+    owner: Mapping[str, Any] | None,
+    devices: Sequence[Mapping[str, Any]],
+    pool: tuple[int, str],
 ) -> list[dict[str, Any]]:
-    """Return the slices of a node's pool, which are one at least: a pool without devices is one that is known."""
+    """Return the slices of a node's pool, which are one at least: a pool without devices is one that is known.
+
+    `pool` is its generation, and what their names have that nobody foresees.
+    """
     parts = [devices[start : start + SLICE] for start in range(0, len(devices), SLICE)] or [[]]
-    pool = {"name": node, "generation": generation, "resourceSliceCount": len(parts)}
+    generation, suffix = pool
     stem = (
         node if len(node) <= _LONGEST_SLICE_NAME else f"{node[: _LONGEST_SLICE_NAME - 8].rstrip('.-')}-{_digest(node)}"
     )
@@ -144,20 +185,26 @@ def slices(
             "apiVersion": GROUP,
             "kind": "ResourceSlice",
             "metadata": {
-                "name": f"{stem}-{driver.partition('.')[0]}-{index}",
+                "name": f"{stem}-{driver.partition('.')[0]}-{suffix}-{index}",
                 **({"ownerReferences": [dict(owner)]} if owner else {}),
             },
-            "spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": list(part)},
+            "spec": {
+                "driver": driver,
+                "nodeName": node,
+                "pool": {"name": node, "generation": generation, "resourceSliceCount": len(parts)},
+                "devices": list(part),
+            },
         }
         for index, part in enumerate(parts)
     ]
 
 
-def stored(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return devices as they were sent: the API server says of a taint when it was added."""
+def comparable(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return devices without what the API server writes otherwise, or adds: quantities, and when a taint was added."""
     return [
         {
             **device,
+            **({"capacity": _numbers(capacity)} if (capacity := device.get("capacity")) else {}),
             **(
                 {"taints": [{key: value for key, value in taint.items() if key != "timeAdded"} for taint in own]}
                 if (own := device.get("taints"))
@@ -166,3 +213,15 @@ def stored(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         }
         for device in devices
     ]
+
+
+def _numbers(found: Any) -> Any:
+    """Return the quantities in what is decoded from JSON as numbers."""
+    if isinstance(found, Mapping):
+        return {key: _numbers(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return [_numbers(value) for value in found]
+    if isinstance(found, str):
+        with contextlib.suppress(ValueError):
+            return quantities.nano(found)
+    return found

@@ -228,13 +228,21 @@ def node_at(
 
 def numbers(where: paths.Paths, path: str) -> str:
     """Return the kind and the numbers of a device node of the host, such as char/239:2; none of what is none."""
+    found = status(where, path)
+    if found is None:
+        return ""
+    kind = "char" if stat.S_ISCHR(found.st_mode) else "block"
+    return f"{kind}/{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+
+
+def status(where: paths.Paths, path: str) -> os.stat_result | None:
+    """Return the state of a device node of the host, such as its numbers, owner and mode; None of what is none."""
     found = real(where, path)
     try:
-        status = where.on_host(found or path).stat()
+        known = where.on_host(found or path).stat()
     except OSError:
-        return ""
-    kind = "char" if stat.S_ISCHR(status.st_mode) else "block" if stat.S_ISBLK(status.st_mode) else None
-    return f"{kind}/{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" if kind else ""
+        return None
+    return known if stat.S_ISCHR(known.st_mode) or stat.S_ISBLK(known.st_mode) else None
 
 
 def _majors() -> frozenset[str]:

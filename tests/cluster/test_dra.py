@@ -4,6 +4,7 @@ It needs KAE_CLUSTER_RUNTIME=containerd-2: an older containerd starts pods witho
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,45 @@ def test_four_pods_have_a_quarter_of_a_device_each_and_the_fifth_waits(
     namespace.wait_for_ready("q4")
 
 
+def test_a_device_node_keeps_the_group_and_the_mode_of_the_host(
+    deployed: Deployed, debian: str, namespace: pods.Namespace
+) -> None:
+    address = "0000:79:00.0"
+    expression = f'device.attributes["resource.kubernetes.io"].pciBusID == "{address}"'
+    node = deployed.devices.host.node(address)
+    before = node.stat()
+    os.chown(node, 0, 994)
+    node.chmod(0o660)
+    try:
+        namespace.apply(template("one", "hpre", expression))
+        for name, groups in (("without", []), ("with", [994])):
+            pod = user(name, debian, deployed, claim="one")
+            pod["spec"]["securityContext"] = {"runAsUser": 1000, "runAsGroup": 1000, "supplementalGroups": groups}
+            namespace.apply(pod)
+            namespace.wait_for_ready(name)
+            says = namespace.run(
+                name, "sh", "-c", "stat -c '%a %u:%g' /dev/hisi_hpre-*; test -w /dev/hisi_hpre-*; echo $?"
+            )
+            assert says.split() == ["660", "0:994", "0" if groups else "1"]
+            namespace.kubectl("delete", "pod", name, "--wait=true")
+    finally:
+        os.chown(node, before.st_uid, before.st_gid)
+        node.chmod(before.st_mode & 0o777)
+
+
+def test_a_restart_while_queues_are_in_use_does_not_lower_their_number(deployed: Deployed) -> None:
+    for free in (1000, 0):
+        deployed.devices.host.set_available_instances("0000:b5:00.0", free)
+        before = deployed.plugin()["metadata"]
+        deployed.namespace.kubectl("delete", "pod", before["name"], "--wait=true")
+        deployed.namespace.wait_for_ready(waiting.until("the successor", deployed.plugin)["metadata"]["name"])
+
+        device = devices(deployed)["zip-0000-b5-00-0"]
+        assert device["capacity"]["queues"]["value"] == "1k"
+        assert "taints" not in device
+    deployed.devices.host.set_available_instances("0000:b5:00.0", 256)
+
+
 def test_the_health_of_a_device_is_in_the_status_of_its_pod(
     deployed: Deployed, debian: str, namespace: pods.Namespace
 ) -> None:
@@ -216,7 +256,7 @@ asyncio.run(main())
 """
     stated = json.dumps({k: v for k, v in spec.items() if v is not None})
 
-    said = deployed.run("python", "-c", script, f"{name}-kae-trial", stated)
+    said = deployed.run("python", "-c", script, f"{name}-kae-0f-0", stated)
 
     assert ("allowed" in said) is allowed, said
     assert allowed or "may write only ResourceSlices" in said

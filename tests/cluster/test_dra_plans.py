@@ -59,7 +59,7 @@ def published(node: str, count: int, queues: Any) -> list[dict[str, Any]]:
     stated = settings.settings(settings.uacce(), interface="DRA", dra=config.Dra(queues=queues))
     offers = slices.offers(stated, devices(count))
     made = [slices.device(offer, stated, 256) for offer in offers.values()]
-    return slices.slices(settings.HOME.dra_driver, node, None, made, 1)
+    return slices.slices(settings.HOME.dra_driver, node, None, made, (1, "0"))
 
 
 def policy(pool: str, **plugin: Any) -> dict[str, Any]:

@@ -13,6 +13,18 @@ from urllib import parse
 from device_plugin.dra import api_server
 
 
+def canonical(found: Any) -> Any:
+    """Return quantities as the API server writes them: 1000 is 1k."""
+    if isinstance(found, dict):
+        return {key: canonical(value) for key, value in found.items()}
+    if not (isinstance(found, str) and found.isdecimal() and int(found)):
+        return found
+    suffix, larger = "", iter("kMGTPE")
+    while found.endswith("000"):
+        found, suffix = found[:-3], next(larger)
+    return found + suffix
+
+
 class Server:
     """The objects, by name; `writes` lists each write as method and name. Failures are those that a test sets."""
 
@@ -28,6 +40,8 @@ class Server:
         self.latency_s = 0.0
         self.drops: tuple[str, ...] = ()
         """Fields of devices that vanish, as those of features that are off."""
+        self.taken: list[str] = []
+        """Names of slices of other nodes."""
         self.port = 0
         self._version = 1
         self._changed: set[asyncio.Event] = set()
@@ -113,6 +127,8 @@ class Server:
         if "/resourceclaims/" in path:
             found = self.claims.get(name)
             return (200, found) if found else (404, {"message": f'resourceclaims "{name}" not found'})
+        if method == "POST" and body["metadata"]["name"] in (*self.taken, *self.slices):
+            return 409, {"message": f'resourceslices "{body["metadata"]["name"]}" already exists'}
         if method == "GET":
             return 200, {"metadata": {"resourceVersion": str(self._version)}, "items": list(self.slices.values())}
         self.writes.append(f"{method} {body['metadata']['name'] if method == 'POST' else name}")
@@ -121,16 +137,22 @@ class Server:
                 return 404, {"message": "not found"}
             self.tell()
             return 200, {}
+        stored = self._stored(body)
+        self.slices[stored["metadata"]["name"]] = stored
+        self.tell()
+        return 201 if method == "POST" else 200, stored
+
+    def _stored(self, body: dict[str, Any]) -> dict[str, Any]:
         stored = copy.deepcopy(body)
         for device in stored["spec"]["devices"]:
+            if "capacity" in device:
+                device["capacity"] = canonical(device["capacity"])
             for field in self.drops:
                 device.pop(field, None)
             for taint in device.get("taints", ()):
                 taint["timeAdded"] = "2026-01-01T00:00:00Z"
         stored["metadata"]["resourceVersion"] = str(self._version)
-        self.slices[stored["metadata"]["name"]] = stored
-        self.tell()
-        return 201 if method == "POST" else 200, stored
+        return stored
 
 
 @contextlib.asynccontextmanager

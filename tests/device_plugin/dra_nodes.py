@@ -29,8 +29,9 @@ def address(device: str) -> str:
 
 
 async def until(claim: Callable[[], object]) -> None:
-    while not claim():
-        await asyncio.sleep(0.002)
+    async with asyncio.timeout(60):
+        while not claim():
+            await asyncio.sleep(0.002)
 
 
 class PodResources:
@@ -38,12 +39,15 @@ class PodResources:
 
     def __init__(self) -> None:
         self.given: dict[str, tuple[str, ...]] = {}
+        self.claims: list[str] = []
 
     async def List(  # noqa: N802 - the service's name
         self, request: pod_pb.ListPodResourcesRequest, context: Any
     ) -> pod_pb.ListPodResourcesResponse:
         devices = [pod_pb.ContainerDevices(resource_name=name, device_ids=ids) for name, ids in self.given.items()]
-        pod = pod_pb.PodResources(name="p", namespace="default", containers=[{"name": "c", "devices": devices}])
+        claims = [{"claim_namespace": "default", "claim_name": name} for name in self.claims]
+        container = {"name": "c", "devices": devices, "dynamic_resources": claims}
+        pod = pod_pb.PodResources(name="p", namespace="default", containers=[container])
         return pod_pb.ListPodResourcesResponse(pod_resources=[pod])
 
 

@@ -73,6 +73,8 @@ async def test_it_is_ready_once_the_kubelet_has_it_and_the_scheduler_sees_the_de
 async def test_a_claim_gets_the_device_node_and_the_masks_of_sysfs(short_path: Path) -> None:
     async with made(short_path) as node, node.working(), node.kubelet() as kubelet:
         node.server.allocate("c", A)
+        node.host.node(ADDRESS).chmod(0o660)
+        os.chown(node.host.node(ADDRESS), 0, 994)
 
         answer = await node.prepare(kubelet, "c")
 
@@ -92,6 +94,9 @@ async def test_a_claim_gets_the_device_node_and_the_masks_of_sysfs(short_path: P
                 "type": "c",
                 "major": os.major(status.st_rdev),
                 "minor": os.minor(status.st_rdev),
+                "fileMode": 0o660,
+                "uid": 0,
+                "gid": 994,
                 "permissions": "rw",
             }
         ]
@@ -386,11 +391,11 @@ async def test_tokens_are_devices_each_and_a_claim_of_several_is_one_request(sho
         node.kubelet() as kubelet,
     ):
         await until(lambda: len(node.server.devices) == 70)
-        node.server.allocate("c", "seat-1", "seat-69")
+        node.server.allocate("c", "seat-441eec-1", "seat-441eec-69")
 
         answer = await node.prepare(kubelet, "c")
 
-        assert [device.device_name for device in answer.devices] == ["seat-1", "seat-69"]
+        assert [device.device_name for device in answer.devices] == ["seat-441eec-1", "seat-441eec-69"]
         assert {item["spec"]["pool"]["resourceSliceCount"] for item in node.server.slices.values()} == {2}
         assert sorted(len(item["spec"]["devices"]) for item in node.server.slices.values()) == [6, 64]
 

@@ -70,3 +70,15 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None
 
     with pytest.raises(OSError, match="Invalid argument"):
         files.sync(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("place", ["nothing", "folder", "pipe", "link"])
+def test_content_is_that_of_a_file_and_nothing_is_waited_for(place: str, tmp_path: Path) -> None:
+    path, file = tmp_path / "path", tmp_path / "file"
+    file.write_bytes(b"words")
+    makers = {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "link": lambda: path.symlink_to(file)}
+    makers.get(place, str)()
+
+    assert files.content(file) == b"words"
+    with pytest.raises(OSError, match="path"):
+        files.content(path)
