@@ -255,3 +255,14 @@ def test_architecture_gives_a_reason_for_each_dependency() -> None:
 @pytest.mark.long
 def test_each_documented_finding_command_and_field_has_a_test() -> None:
     assert [f"{each.sort} {each.name}" for each in behaviours.every() if each.test is None] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_merge_has_left_marks_or_halves_on_a_page(page: Path) -> None:
+    text = text_of(page)
+    prose = FENCE.sub("", text).replace("```", "")
+    parts = re.split(r"\n(?=\n| *[-*#|] | *[0-9]+\. )", prose)
+
+    assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$", text, re.MULTILINE) == []
+    # Code that nothing closes swallows the links behind it.
+    assert [part for part in parts if part.count("`") % 2] == []
