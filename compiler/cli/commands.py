@@ -272,14 +272,14 @@ def _wave(command: cli.Parser) -> None:
     verb = cli.added(verbs, "remove", "remove a wave: its nodes get what the waves behind it or the policy have")
     verb.set_defaults(verb="remove")
     verb.examples("kae wave remove tls/canary", "kae wave remove tls/canary --check")
-    verb.add_argument("promoted", type=_of_policy, metavar="POLICY/WAVE", help="the policy's name and the wave's")
+    verb.add_argument("chosen_wave", type=_of_policy, metavar="POLICY/WAVE", help="the policy's name and the wave's")
     _edits(verb)
 
 
 @_command("make what a wave has instead the policy's, in its file; the wave stays")
 def _promote(command: cli.Parser) -> None:
     command.examples("kae promote tls/canary", "kae promote tls/canary --check")
-    command.add_argument("promoted", type=_of_policy, metavar="POLICY/WAVE", help="the policy's name and the wave's")
+    command.add_argument("chosen_wave", type=_of_policy, metavar="POLICY/WAVE", help="the policy's name and the wave's")
     _edits(command)
 
 

@@ -28,7 +28,7 @@ def of(sort: str, values: Mapping[str, str]) -> Iterable[str]:
                 return ["HEAD", *found.names()]
         case "cluster" | "clusters" | "node" | "nodes" | "recipe" | "shown":
             return _of_project(sort, project_file.of(argparse.Namespace()))
-        case "before" | "frozen" | "image" | "mapping" | "policy" | "promoted" | "recipes" | "wave":
+        case "before" | "frozen" | "image" | "mapping" | "policy" | "chosen_wave" | "recipes" | "wave":
             # Inventories may be large.
             fleet, _ = load.policies(project_file.of(argparse.Namespace()))
             return _of_policies(sort, values.get("policy"), fleet.policies)
@@ -58,7 +58,7 @@ def _of_policies(sort: str, named: str | None, policies: Sequence[definitions.Po
             return sorted(recipe.name for recipe in reader.recipes_of(policies))
         case "image":
             return sorted({name for one in chosen if one.written.names_images for name in one.written.images})
-        case "promoted":
+        case "chosen_wave":
             return (f"{one.name}/{group.name}" for one in policies for group in one.groups if not group.is_frozen)
         case "mapping":
             return (mapping.name for policy in chosen for mapping in policy.mappings)

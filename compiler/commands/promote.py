@@ -11,7 +11,7 @@ from compiler.formats import edits
 
 
 def run(arguments: argparse.Namespace) -> int:
-    arguments.policy, _, name = arguments.promoted.partition("/")
+    arguments.policy, _, name = arguments.chosen_wave.partition("/")
     target = policy_edit.chosen(arguments)
     policy = target.policy
     wave = policy_edit.entry(policy, "wave", name)
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     said += f"; {wording.listed(kept)} {keep} other values" if kept else ""
     untried = _untried(policy_edit.placed(arguments, target), wave)
     where = f"{wording.inflected('cluster', len(untried))} {wording.listed(untried)}"
-    said += f"; wave {name} has no node in {where}" if untried else ""
+    said += f"; wave {name} has no node with a driver in {where}" if untried else ""
     then = "`kae compile` and a commit; the wave stays for the next change."
     return policy_edit.finish(arguments, target, source, said, then, wave=name, keeping=kept, untried=untried)
 

@@ -131,7 +131,7 @@ def _compile(target: policy_edit.Chosen, placed: Sequence[policy_edit.Placed]) -
 
 
 def _unserved(placed: Sequence[policy_edit.Placed]) -> Mapping[str, str]:
-    """Return the nodes with devices on which no installer runs, so that a driver stays there, with the reasons."""
+    """Return the nodes on which no installer runs, so that a driver that is there stays, with the reasons."""
     return {
         f"{cluster.name}/{name}": decision.driver.reason
         for cluster, decision, _ in placed
@@ -146,4 +146,5 @@ def _unserved_text(placed: Sequence[policy_edit.Placed]) -> str:
     if not unserved:
         return ""
     those = [f"{name} ({reason})" for name, reason in sorted(unserved.items())]
-    return f"; a driver stays on {wording.counted(len(those), 'node')} without an installer: {wording.listed(those, 3)}"
+    on = f"{wording.counted(len(those), 'node')}: {wording.listed(those, 3)}"
+    return f"; no installer runs on {on}, so a driver that is there stays"

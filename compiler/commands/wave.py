@@ -13,7 +13,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    arguments.policy, _, name = arguments.promoted.partition("/")
+    arguments.policy, _, name = arguments.chosen_wave.partition("/")
     target = policy_edit.chosen(arguments)
     policy = target.policy
     wave = policy_edit.entry(policy, "wave", name)

@@ -168,16 +168,18 @@ def test_a_device_node_keeps_the_group_and_the_mode_of_the_host(
 
 
 def test_a_restart_while_queues_are_in_use_does_not_lower_their_number(deployed: Deployed) -> None:
-    for free in (1000, 0):
-        deployed.devices.host.set_available_instances("0000:b5:00.0", free)
-        before = deployed.plugin()["metadata"]
-        deployed.namespace.kubectl("delete", "pod", before["name"], "--wait=true")
-        deployed.namespace.wait_for_ready(waiting.until("the successor", deployed.plugin)["metadata"]["name"])
+    try:
+        for free in (1000, 0):
+            deployed.devices.host.set_available_instances("0000:b5:00.0", free)
+            before = deployed.plugin()["metadata"]
+            deployed.namespace.kubectl("delete", "pod", before["name"], "--wait=true")
+            deployed.namespace.wait_for_ready(waiting.until("the successor", deployed.plugin)["metadata"]["name"])
 
-        device = devices(deployed)["zip-0000-b5-00-0"]
-        assert device["capacity"]["queues"]["value"] == "1k"
-        assert "taints" not in device
-    deployed.devices.host.set_available_instances("0000:b5:00.0", 256)
+            device = devices(deployed)["zip-0000-b5-00-0"]
+            assert device["capacity"]["queues"]["value"] == "1k"
+            assert "taints" not in device
+    finally:
+        deployed.devices.host.set_available_instances("0000:b5:00.0", 256)
 
 
 def test_the_health_of_a_device_is_in_the_status_of_its_pod(

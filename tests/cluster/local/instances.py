@@ -60,7 +60,7 @@ class Instance:
 def configured() -> Instance:
     """Return the cluster that KAE_CLUSTER_NUMBER names (0 to 255), or 0; a worker of pytest-xdist has its own."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return Instance(number=int(os.environ.get("KAE_CLUSTER_NUMBER") or 0) + _OF_A_WORKER * worker)
+    return Instance(number=(int(os.environ.get("KAE_CLUSTER_NUMBER") or 0) + _OF_A_WORKER * worker) % 256)
 
 
 def _folder() -> Path:

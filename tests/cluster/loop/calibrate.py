@@ -21,6 +21,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.loop.calibrate", description=main.__doc__)
     parser.add_argument("--count", type=int, default=_OF, help="runs, 3 at least (default: %(default)s)")
     arguments = parser.parse_args()
+    if arguments.count < 3:
+        parser.error("Of fewer than 3 runs no other two are left to simulate by.")
     if obstacles := [*programs.obstacles(), *programs.lacking(programs.ENGINES)]:
         sys.exit("\n".join(obstacles))
     if machine.own_devices():

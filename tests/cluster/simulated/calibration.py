@@ -50,7 +50,7 @@ def measured(log: str, began: float) -> Measured:
 
 
 def simulated(known: Sequence[Measured], parallel: int, hosts: int | None = None) -> Simulated:
-    """Return what is simulated of hosts that come to another pool at once, each with a pod that holds a device."""
+    """Return what is simulated of hosts whose pods are replaced at once, each with a pod that holds a device."""
     metrics = [
         f'kae_driver_step_seconds{{node="{number}",step="{step}"}} {seconds}'
         for number, each in enumerate(known)
