@@ -1,8 +1,8 @@
 """The nodes and pools that a compile takes a driver or a device plugin from.
 
 Both outputs are judged on the nodes of the new inventory: a label that a node has lost since then has moved its pods
-already, and no compile takes anything away by it. Most pools of one kernel follow the kernels of the inventory, so their
-DaemonSets go with the last node of it; others go with an edit of a mapping or a wave.
+already, and no compile takes anything away by it. Most pools of one kernel follow the kernels of the inventory, so
+their DaemonSets go with the last node of it; others go with an edit of a mapping or a wave.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """The drivers that nodes have loaded, by their labels in the inventory, beside those that the plan has for them.
 
-The labels are late, and only answers for people and their risks depend on them, no manifest (decision 0035). A risk counts
-all nodes of a change: labels of an old inventory take none out of it.
+The labels are late, and only answers for people and their risks depend on them, no manifest (decision 0035). A risk
+counts all nodes of a change: labels of an old inventory take none out of it.
 """
 
 from collections.abc import Iterable, Iterator
