@@ -21,9 +21,15 @@ from tests.property.fleets import machines
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """With `--dist loadgroup`, keep a file on one worker, and all with devices in the machine's /dev on the same."""
+    shared = {item.path for item in items if _has_node(item) or item.path.name == "test_leftovers.py"}
     for item in items:
-        shared = "node" in getattr(item, "fixturenames", ()) or item.path.name == "test_leftovers.py"
-        item.add_marker(pytest.mark.xdist_group("node" if shared else item.path.name))
+        item.add_marker(pytest.mark.xdist_group("node" if item.path in shared else item.path.name))
+
+
+def _has_node(item: pytest.Item) -> bool:
+    """Return whether a test has the real node; a parameter of that name is none."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return "node" in getattr(item, "fixturenames", ()) and "node" not in params
 
 
 @pytest.hookimpl(wrapper=True)
