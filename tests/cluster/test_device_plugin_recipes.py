@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from tests.cluster.control import manifests, pods
-from tests.cluster.local import waiting
+from tests.cluster.local import instances, waiting
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.cluster.nodes import plugin_node
 from tests.images import stores
 
 ONLOAD, LATENCY, NPU, OTHER = "amd.com/onload", "amd.com/onload-latency", "example.com/npu", "example.org/other"
-SHOW = "/dev/kae-recipes"
-"""A folder of the node's /dev, with nodes that the node's containers alone see."""
+SHOW = f"/dev/kae-recipes-{instances.configured().number}"
+"""A folder of the node's /dev, with nodes that the node's containers alone see.
+
+It is of this cluster alone: where somebody removes a folder, the kernel unmounts what lies upon it in any namespace.
+"""
 
 NODES: Mapping[str, str] = {"onload": "1:3", "npu0": "1:5", "npu1": "1:7", "npu2": "1:8", "control": "1:9"}
 """Device nodes, with numbers that every kernel serves (Documentation/admin-guide/devices.txt)."""
