@@ -27,7 +27,7 @@ class Simulated:
     most_away: frozenset[int]
 
     def __str__(self) -> str:
-        return f"simulated {self.p5_s:.0f} to {self.p95_s:.0f} s, in the middle {self.p50_s:.0f} s"
+        return f"simulated {self.p5_s:.1f} to {self.p95_s:.1f} s, in the middle {self.p50_s:.1f} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
