@@ -6,7 +6,10 @@ import re
 SINCE = 36
 """The minor release of Kubernetes from which DRA serves extended resources by default (KEP-5004)."""
 
-_DOMAIN = "openfuyao.com"
+DOMAIN = "openfuyao.com"
+
+GIVEN_BY_DEVICE_PLUGIN, GIVEN_BY_CLAIM = f"{DOMAIN}/given-by-device-plugin", f"{DOMAIN}/given-by-claim"
+"""The taints of a device that is well, and in use although the scheduler does not count it."""
 
 _LONGEST_STRING = 64
 """The longest string of an attribute (DeviceAttributeMaxValueLength of Kubernetes' resource.k8s.io/v1)."""
@@ -20,10 +23,15 @@ def device_class(resource: str) -> str:
     domain, _, name = resource.partition("/")
     parts = (part.strip("-") for part in re.sub("[^a-z0-9.]+", "-", name.lower()).split("."))
     plain = ".".join(filter(None, parts))
-    is_unique = "." not in name and not domain.endswith(f".{_DOMAIN}")
-    if plain == name and (is_unique or resource.startswith(f"{_DOMAIN}/kae.")):
+    is_unique = "." not in name and not domain.endswith(f".{DOMAIN}")
+    if plain == name and (is_unique or resource.startswith(f"{DOMAIN}/kae.")):
         return f"{plain}.{domain}"
     return f"{plain}-{_digest(resource)}.{domain}"
+
+
+def stem(driver: str) -> str:
+    """Return the part of a driver's name that stands in the names of its slices, by which the guard judges them."""
+    return driver.partition(".")[0]
 
 
 def attribute(resource: str) -> str:

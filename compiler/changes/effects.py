@@ -13,7 +13,7 @@ from msgspec import structs
 from compiler import names, recipes
 from compiler.changes import exchange, hardware, intent, objects, pods, sides
 from compiler.diagnostics import Span
-from compiler.fleet import assignment, definitions
+from compiler.fleet import assignment, definitions, injections
 from compiler.formats import documents
 from compiler.output import index_file
 from compiler.planning import kernels, loaded, plan, pools
@@ -125,15 +125,6 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         return hash((self.before, self.after, self.work, self.reasons, self.cause))
 
 
-def _injects(policy: definitions.Policy | None) -> bool:
-    offered = policy.offered.resources if policy and policy.offered else ()
-    every = (resource.inject for resource in offered)
-    return any(
-        one.env or one.mounts or one.files or one.preload or one.libraries or (one.openssl and one.openssl.conf)
-        for one in every
-    )
-
-
 class Half(msgspec.Struct, frozen=True):
     """A side of a change for nodes that share a decision; without a decision the side does not have the nodes."""
 
@@ -182,7 +173,9 @@ class Half(msgspec.Struct, frozen=True):
             programs=tuple((name, landing.image) for name, landing in decision.programs if landing.image is not None),
             resources=decision.resources,
             interface=decision.interface,
-            injects=decision.interface is not None and _injects(decision.policy),
+            injects=decision.interface is not None
+            and decision.policy is not None
+            and injections.gives(decision.policy),
         )
 
     def booted(self, other: "Half") -> "Half":

@@ -21,7 +21,7 @@ _REQUIREMENTS = "ci/requirements.txt"
 _INSTALL = "ci/install.sh"
 """The pinned wheel of the CI jobs with what it needs, and the script that installs them."""
 _LIVE = "ci/requirements-live.txt"
-"""What `kae rehearse` needs beside it, in the versions that fit: the extra `live`."""
+"""The requirements of `kae rehearse` beside the wheel, in the versions that fit: the extra `live`."""
 
 WHEEL = f"kae_compiler-{__version__}-py3-none-any.whl"
 """The requirements beside the wheel are those of this release, so it is the only one that fits."""

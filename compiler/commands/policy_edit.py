@@ -175,7 +175,7 @@ def value(document: documents.Document, *path: str | int) -> Any:
 
 
 NOUNS = {"wave": "wave", "mapping": "mapping", "frozen": "frozen group"}
-"""What a policy has by name, as options name it, in words."""
+"""The words for parts that a policy has by name, by the options that name them."""
 _LISTS: Mapping[str, documents.Path] = {
     "wave": ("rollout", "waves"),
     "mapping": ("kernelMappings",),

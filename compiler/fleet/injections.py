@@ -44,6 +44,15 @@ Part = tuple[documents.Path, device_plugin_config.Inject]
 """Something that a resource injects, and its place in the resource."""
 
 
+def gives(policy: definitions.Policy) -> bool:
+    """Return whether `inject` of a resource sets variables or mounts of containers."""
+    every = (resource.inject for resource in (policy.offered.resources if policy.offered else ()))
+    return any(
+        one.env or one.mounts or one.files or one.preload or one.libraries or (one.openssl and one.openssl.conf)
+        for one in every
+    )
+
+
 def of(policy: definitions.Policy) -> frozenset[Setting]:
     """Return the settings of all resources of a policy; device nodes of class uacce have names that no other has."""
     plugin = policy.offered

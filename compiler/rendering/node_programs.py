@@ -321,7 +321,7 @@ def _slice_access(planned: plan.Plan, recipe: recipes.Recipe) -> SliceAccess:
         account=recipe.device_plugin,
         namespace=planned.cluster.spec.namespace,
         driver=recipe.home.dra_driver,
-        stem=recipe.home.dra_driver.partition(".")[0],
+        stem=dra.stem(recipe.home.dra_driver),
         words=f"The device plugin of recipe '{recipe.name}'",
     )
 

@@ -11,8 +11,7 @@ from runtime import dra
 
 API_VERSION = "resource.k8s.io/v1"
 
-_HELD = frozenset({"openfuyao.com/given-by-device-plugin", "openfuyao.com/given-by-claim"})
-"""The taints of a device that is well, and in use although the scheduler does not count it."""
+_HELD = frozenset({dra.GIVEN_BY_DEVICE_PLUGIN, dra.GIVEN_BY_CLAIM})
 
 
 class Devices(msgspec.Struct, frozen=True, kw_only=True, order=True):

@@ -29,7 +29,7 @@ WATCH_S = 240
 _Object = TypeVar("_Object")
 
 _UNREADABLE = (OSError, EOFError, ValueError, LookupError, asyncio.LimitOverrunError)
-"""What an answer raises that breaks off, or is none of HTTP; a proxy may give one."""
+"""The errors of an answer that breaks off, or is none of HTTP; a proxy may give one."""
 
 _HEAD_BYTES = 1 << 16
 _BODY_BYTES = 64 << 20

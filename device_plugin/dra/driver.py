@@ -21,7 +21,7 @@ from device_plugin import plugin
 from device_plugin.api import dra_health_v1alpha1_pb2 as health_api
 from device_plugin.api import dra_v1_pb2 as api
 from device_plugin.api import pluginregistration_v1_pb2 as registry
-from device_plugin.dra import api_server, cdi, claims, forgotten, held, publisher, quantities, slices
+from device_plugin.dra import api_server, cdi, claims, forgotten, held, publisher, quantities, resource_claims, slices
 from device_plugin.host import health, paths
 from device_plugin.kubelet import advertised, service
 from runtime import errors, files
@@ -46,47 +46,6 @@ Work = Callable[[], Coroutine[object, object, object]]
 
 if TYPE_CHECKING:
     Context = aio.ServicerContext[Any, Any]
-
-
-class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    uid: str
-
-
-class _Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A device that the scheduler gave."""
-
-    request: str
-    driver: str
-    pool: str
-    device: str
-    share: str | None = msgspec.field(name="shareID", default=None)
-    consumed_capacity: Mapping[str, str] | None = None
-    admin_access: bool | None = None
-
-
-class _Devices(msgspec.Struct, frozen=True, kw_only=True):
-    results: tuple[_Result, ...] | None = None
-
-
-class _Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    devices: _Devices = _Devices()
-
-
-class _Status(msgspec.Struct, frozen=True, kw_only=True):
-    allocation: _Allocation | None = None
-
-
-class _Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of a ResourceClaim."""
-
-    metadata: _Metadata
-    status: _Status | None = None
-
-    @property
-    def results(self) -> tuple[_Result, ...]:
-        """Return all devices that it was given."""
-        allocation = self.status.allocation if self.status is not None else None
-        return (allocation.devices.results or ()) if allocation is not None else ()
 
 
 class Claiming(service.Served):
@@ -208,7 +167,7 @@ class Driver(Claiming):
         self._server = server
         self._offers: Mapping[str, slices.Offer] = {}
         self._earlier: Mapping[str, slices.Offer] = {}
-        """What is offered, by other names that claims have for it."""
+        """The offers, by other names that claims have for them."""
         self._edits: Mapping[str, cdi.Edits] = {}
         self._last: Mapping[str, Mapping[str, Any]] = {}
         self._counted = self.claims.queues
@@ -309,7 +268,7 @@ class Driver(Claiming):
     async def _prepare(self, claim: api.Claim) -> list[api.Device]:
         known = self.claims.get(claim.uid) or claims.Claim(namespace=claim.namespace, name=claim.name)
         self.claims.put(claim.uid, known)
-        stored = api_server.read(await self._server.ask("GET", slices.claim(known.namespace, known.name)), _Claim)
+        stored = await resource_claims.stored(self._server, known.namespace, known.name)
         if stored.metadata.uid != claim.uid:
             raise service.Refusal(f"The claim {known.text} is another one by now.")
         own = [result for result in stored.results if (result.driver, result.pool) == (self.driver, self.name)]
@@ -349,7 +308,7 @@ class Driver(Claiming):
         """Return whether a container does without a device that cannot be used: one that only looks on does."""
         return device.is_admin and health.CHANGING not in self._offer(device.device).device.reasons
 
-    def _given(self, result: _Result) -> claims.Given:
+    def _given(self, result: resource_claims.Result) -> claims.Given:
         offer = self._offer(result.device)
         amount = (result.consumed_capacity or {}).get("queues", "")
         return claims.Given(

@@ -11,9 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
-import msgspec
-
-from device_plugin.dra import api_server, claims, held, slices
+from device_plugin.dra import api_server, claims, held, resource_claims
 from device_plugin.host import paths
 from runtime import errors
 
@@ -22,14 +20,6 @@ LOG = logging.getLogger(__name__)
 _LOOK_S = 60.0
 _FORGOTTEN_S = 300.0
 """For so long nobody else has to know a claim before it is ended."""
-
-
-class _Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    uid: str
-
-
-class _Claim(msgspec.Struct, frozen=True, kw_only=True):
-    metadata: _Metadata
 
 
 class Forgotten:
@@ -82,9 +72,9 @@ class Forgotten:
     async def _is_known(self, uid: str, claim: claims.Claim) -> bool:
         """Return whether the API server has a claim; raises `errors.Failure` where it does not say."""
         try:
-            answer = await self._server.ask("GET", slices.claim(claim.namespace, claim.name))
+            stored = await resource_claims.stored(self._server, claim.namespace, claim.name)
         except api_server.ApiError as error:
             if error.status == 404:
                 return False
             raise
-        return api_server.read(answer, _Claim).metadata.uid == uid
+        return stored.metadata.uid == uid

@@ -1,4 +1,4 @@
-"""What containers have, as the kubelet says: devices of a device plugin, and claims."""
+"""Ask the kubelet what containers have: devices of a device plugin, and claims."""
 
 from collections.abc import Collection
 from pathlib import Path

@@ -44,7 +44,7 @@ class _Spec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of a slice."""
+    """The part of a slice that is read."""
 
     metadata: _Metadata
     spec: _Spec

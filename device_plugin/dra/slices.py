@@ -32,21 +32,17 @@ LOST = health.Reason(code="Lost", text="It is not there any more, and a claim ho
 UNCOUNTED = health.Reason(code="QueuesUnknown", text="All its queues are in use, so it is unknown how many there are.")
 
 _TAINTS: Mapping[str, str] = {
-    health.CHANGING.code: "driver-changing",
-    health.GIVEN_BY_DEVICE_PLUGIN: "given-by-device-plugin",
-    health.GIVEN_BY_CLAIM: "given-by-claim",
-    LOST.code: "lost",
+    health.CHANGING.code: f"{dra.DOMAIN}/driver-changing",
+    health.GIVEN_BY_DEVICE_PLUGIN: dra.GIVEN_BY_DEVICE_PLUGIN,
+    health.GIVEN_BY_CLAIM: dra.GIVEN_BY_CLAIM,
+    LOST.code: f"{dra.DOMAIN}/lost",
 }
-"""The keys of taints, by the code of the reason; of all others it is `unhealthy`."""
+"""The keys of taints, by the code of the reason."""
 
-_DOMAIN = "openfuyao.com"
+_UNHEALTHY = f"{dra.DOMAIN}/unhealthy"
+"""The key of the taint for all other reasons."""
 
 _KAE = re.compile(r"openfuyao\.com/kae\.([a-z0-9]{1,24})(\.vfio)?", re.ASCII)
-
-
-def claim(namespace: str, name: str) -> str:
-    """Return the path of a ResourceClaim at the API server."""
-    return f"/apis/{GROUP}/namespaces/{namespace}/resourceclaims/{name}"
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,8 +126,8 @@ def taints(reasons: Sequence[health.Reason]) -> list[dict[str, str]]:
     """Return the taints of a device that no other container may be given now, for these reasons."""
     codes: dict[str, str] = {}
     for reason in reasons:
-        codes.setdefault(_TAINTS.get(reason.code, "unhealthy"), reason.code)
-    return [{"key": f"{_DOMAIN}/{key}", "value": code, "effect": "NoSchedule"} for key, code in sorted(codes.items())]
+        codes.setdefault(_TAINTS.get(reason.code, _UNHEALTHY), reason.code)
+    return [{"key": key, "value": code, "effect": "NoSchedule"} for key, code in sorted(codes.items())]
 
 
 def _attributes(offer: Offer) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -185,7 +181,7 @@ def slices(
             "apiVersion": GROUP,
             "kind": "ResourceSlice",
             "metadata": {
-                "name": f"{stem}-{driver.partition('.')[0]}-{suffix}-{index}",
+                "name": f"{stem}-{dra.stem(driver)}-{suffix}-{index}",
                 **({"ownerReferences": [dict(owner)]} if owner else {}),
             },
             "spec": {
