@@ -23,19 +23,22 @@ class Step:
 
 
 Progress = Callable[[Step, str, float], None]
-"""Called with each step, its event (begun, done or failed), and the seconds that it took."""
+"""Called with each step, its event (begun, done or failed), and the seconds since the step before it ended."""
 
 
 def run(steps: Iterable[Step], progress: Progress, stop: threading.Event | None = None) -> None:
     """Run the steps in order, and report each; raise `process.Cancelled` before the next one once `stop` is set."""
+    # What is looked up between two steps is a part of the second one: their sum is the time of the change.
+    began = time.monotonic()
     for step in steps:
         if stop is not None and stop.is_set():
             raise process.Cancelled(f"The installer ends, so the step {step.name} does not begin.")
-        began = time.monotonic()
         progress(step, "begun", 0)
         try:
             step.act()
         except Exception:
             progress(step, "failed", time.monotonic() - began)
             raise
-        progress(step, "done", time.monotonic() - began)
+        ended = time.monotonic()
+        progress(step, "done", ended - began)
+        began = ended

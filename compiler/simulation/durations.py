@@ -23,8 +23,8 @@ STAGES = (
 )
 """The steps of an installer before it waits for its turn."""
 
-DRAINS = ("try-places", "announce-change", "take-programs", "drain-devices")
-"""The steps from its turn until no device is held."""
+DRAINS = ("take-lease", "try-places", "announce-change", "take-programs", "drain-devices")
+"""The steps from the question that gives it its turn until no device is held."""
 
 SWAPS = (
     *("begin-change", "unload-modules", "disable-virtual-functions", "install-packages", "erase-packages"),
@@ -34,20 +34,16 @@ SWAPS = (
 )
 """The steps of the change itself."""
 
-OTHERS = ("take-lease", "spare-users", "restore-permissions", "prove-old-driver", "record-old-driver")
-"""Steps that are no part of a change that succeeds, and the wait for a Lease, which the simulation finds itself."""
+OTHERS = ("spare-users", "restore-permissions", "prove-old-driver", "record-old-driver")
+"""Steps that are no part of a change that succeeds."""
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A duration: measured values, each as likely, or by default anything between two bounds."""
+    """A duration: measured values from the least, each as likely, or by default anything between two bounds."""
 
     least_s: float = 0
     most_s: float = 0
     measured: tuple[float, ...] = ()
-
-    def draw(self, chance: Chance) -> float:
-        """Return a duration."""
-        return self.at(chance())
 
     def at(self, drawn: float) -> float:
         """Return the duration of a number from 0 to 1."""
@@ -164,16 +160,17 @@ def draws(fleet: Fleet, known: Durations, failure_rate: float, chance: Chance) -
     order = [0] * len(hosts)
     for rank, index in enumerate(ranks):
         order[index] = rank
+    # A host that is slow is slow in all that its installer does.
+    slowness = [chance() for _ in number]
     starts, withdraws, ends = [], [], []
-    for host in hosts:
-        start_s = known.start.draw(chance)
-        starts.append(start_s + known.stage.draw(chance) if host.stages else start_s)
+    for host, slow in zip(hosts, slowness, strict=True):
+        starts.append(known.start.at(slow) + (known.stage.at(slow) if host.stages else 0))
         drawn = chance()
         if known.drain is not None and not host.pods:
             withdraws.append(0.0)
-            ends.append(known.drain.at(drawn))
+            ends.append(known.drain.at(slow))
         else:
-            withdraws.append(known.withdraw.draw(chance))
+            withdraws.append(known.withdraw.at(slow))
             # The last of several that end at any time within their grace.
             ends.append(host.grace_s * drawn ** (1 / host.free) if host.free else 0.0)
     return Draws(
@@ -182,8 +179,8 @@ def draws(fleet: Fleet, known: Durations, failure_rate: float, chance: Chance) -
         withdraws=withdraws,
         ends=ends,
         bound_ends=[tuple(pod.grace_s * chance() for pod in host.pods) for host in hosts],
-        returns=[known.returns.draw(chance) for _ in hosts],
-        swaps=[known.swap.draw(chance) for _ in hosts],
+        returns=[known.returns.at(chance()) for _ in hosts],
+        swaps=[known.swap.at(slow) for slow in slowness],
         fails=[chance() < failure_rate and host.changes for host in hosts],
         asks=[chance() for _ in hosts],
     )

@@ -260,7 +260,7 @@ def test_the_comment_of_a_pull_request_begins_with_two_sentences(half: Path) -> 
     first, _, rest = text.partition("\n\n")
     assert len(re.findall(r"\.(?: |$)", first)) == 2
     assert first.startswith(
-        "Once this is applied, it takes 8 min for half of 12 hosts, and 17 min (18 min at p95) for all."
+        "Once this is applied, it takes 8 min for half of 12 hosts, and 16 min (19 min at p95) for all."
     )
     assert first.endswith("durations are defaults, and every device is taken to be in use.")
     assert rest.startswith("<details>")
