@@ -57,7 +57,8 @@ class DriverState:
         yield _by("result", "kae_driver_changes", ends, self.changes, counts=True)
         # The loop's thread may add a step meanwhile.
         seconds, failures = dict(self.steps), dict(self.failures)
-        yield _by("step", "kae_driver_step_seconds", "How long a step took the last time, from the end of the one before it.", seconds)
+        lasted = "How long a step took the last time, from the end of the one before it."
+        yield _by("step", "kae_driver_step_seconds", lasted, seconds)
         yield _by("step", "kae_driver_step_failures", "Steps that failed.", failures, counts=True)
         host = self.host
         installed = host.record.installed if host is not None else None
