@@ -14,7 +14,7 @@ from runtime import errors, program, shapes
 
 if TYPE_CHECKING:
     from device_plugin import plugin
-    from device_plugin.dra import driver
+    from device_plugin.dra import claim_service
 
 LOG = logging.getLogger(__name__)
 
@@ -69,15 +69,15 @@ async def _serve(options: argparse.Namespace, where: paths.Paths, settings: conf
     LOG.info("Ended as told.")
 
 
-def _claiming(node: "plugin.Plugin") -> "driver.Claiming | None":
+def _claiming(node: "plugin.Plugin") -> "claim_service.Claiming | None":
     """Return the driver of the interface DRA; None where the node neither has it nor had it before."""
     if node.settings.interface == "DevicePlugin" and not node.where.claims.exists():
         return None
     # Most nodes save these imports.
-    from device_plugin.dra import api_server, driver  # noqa: PLC0415 - see above
+    from device_plugin.dra import api_server, claim_service, driver  # noqa: PLC0415 - see above
 
     if node.settings.interface == "DevicePlugin":
-        return driver.Claiming(node)
+        return claim_service.Claiming(node)
     name = os.environ.get("NODE_NAME")
     if not name:
         raise errors.Failure("NODE_NAME is not set: the interface DRA needs the name of the node.")

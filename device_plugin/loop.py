@@ -14,7 +14,7 @@ from runtime import device_plugin_config as config
 from runtime import errors, files, state
 
 if TYPE_CHECKING:
-    from device_plugin.dra import driver
+    from device_plugin.dra import claim_service
 
 LOG = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Loop:
         node: plugin.Plugin,
         directory: state.ProgramDir,
         rescan_s: float,
-        claiming: "Callable[[], driver.Claiming | None]" = lambda: None,
+        claiming: "Callable[[], claim_service.Claiming | None]" = lambda: None,
     ) -> None:
         """Takes what makes the driver of a node whose interface is DRA, or was so before."""
         self._node = node
@@ -46,7 +46,7 @@ class Loop:
         self._shown = ""
         """The text of the readiness file; empty without one."""
         self._claiming = claiming
-        self._claims: driver.Claiming | None = None
+        self._claims: claim_service.Claiming | None = None
         self.registrations: Sequence[service.Served] = ()
         if node.settings.interface == "DevicePlugin":
             self.registrations = tuple(self._registration(resource) for resource in node.settings.resources)
@@ -73,7 +73,7 @@ class Loop:
             finally:
                 self._directory.set_unready()
 
-    async def _begin(self) -> "Sequence[driver.Work]":
+    async def _begin(self) -> "Sequence[claim_service.Work]":
         """Learn what the interface before has given, and return what else is to run."""
         made = self._claiming()
         if made is None:

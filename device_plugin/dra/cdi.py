@@ -119,6 +119,11 @@ def file(folder: Path, driver: str, sort: str, name: str = "") -> Path:
     return folder / f"{driver}-{sort}{f'-{name}' if name else ''}.json"
 
 
+def name_of(path: Path, driver: str, sort: str) -> str:
+    """Return the name of the claim whose file it is."""
+    return path.stem.removeprefix(f"{driver}-{sort}-")
+
+
 def files(folder: Path, driver: str, sort: str) -> list[Path]:
     """Return the files of a kind of devices that are there."""
     return sorted(folder.glob(f"{driver}-{sort}-*.json"))

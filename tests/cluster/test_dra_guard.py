@@ -1,11 +1,11 @@
 """The guard of ResourceSlices on the real API server: a device plugin takes no name that another node's slices have."""
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from device_plugin.dra import slices
 from tests.cluster.control import api as apis
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
@@ -61,10 +61,9 @@ def slice_of(node: str, name: str, **metadata: Any) -> dict[str, Any]:
 
 
 def names(node: str) -> list[str]:
-    """Return names as the program of a node gives them to its slices."""
-    digest = hashlib.sha256(node.encode()).hexdigest()[:6]
-    stem = node if len(node) <= 200 else f"{node[:192].rstrip('.-')}-{digest}"
-    return [f"{stem}-kae-0", f"{stem}-kae-0a1b2c3d-11"]
+    """Return the names that the program of a node gives to its slices."""
+    devices = [{"name": f"d-{number}"} for number in range(slices.SLICE + 1)]
+    return [made["metadata"]["name"] for made in slices.slices(DRIVER, node, None, devices, (1, "0a1b2c3d"))]
 
 
 @pytest.mark.parametrize("number", [0, 1])

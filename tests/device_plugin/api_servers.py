@@ -26,7 +26,7 @@ def canonical(found: Any) -> Any:
 
 
 class Server:
-    """The objects, by name; `writes` lists each write as method and name. Failures are those that a test sets."""
+    """The objects, by name. Failures are those that a test sets."""
 
     def __init__(self, certificate: Path | None = None) -> None:
         self._tls = None
@@ -36,6 +36,12 @@ class Server:
         self.slices: dict[str, dict[str, Any]] = {}
         self.claims: dict[str, dict[str, Any]] = {}
         self.writes: list[str] = []
+        """Each write as method and name."""
+        self.reads: list[str] = []
+        """The last part of the path of each read, such as a claim's name, as it is asked."""
+        self.answers = asyncio.Event()
+        """Reads of claims are answered while it is set."""
+        self.answers.set()
         self.refusal: tuple[int, str] | None = None
         self.latency_s = 0.0
         self.drops: tuple[str, ...] = ()
@@ -101,6 +107,10 @@ class Server:
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
             body = json.loads(await reader.readexactly(int(headers.get("content-length", 0))) or b"{}")
             url = parse.urlsplit(target)
+            if method == "GET":
+                self.reads.append(url.path.rpartition("/")[2])
+            if "/resourceclaims/" in url.path:
+                await self.answers.wait()
             await asyncio.sleep(self.latency_s)
             if "watch=1" in url.query:
                 await self._watch(writer, int(parse.parse_qs(url.query)["resourceVersion"][0]))

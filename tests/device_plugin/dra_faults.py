@@ -23,7 +23,7 @@ from grpc import aio
 
 from device_plugin.api import dra_v1_pb2 as pb
 from device_plugin.api import pluginregistration_v1_pb2 as registration_pb
-from device_plugin.dra import driver, publisher
+from device_plugin.dra import claim_service, driver, publisher
 from tests.device_plugin import connections, dra_nodes
 
 _MENDS_S = 60.0
@@ -296,7 +296,7 @@ def quicken(set_to: Callable[[Any, str, float], None] = setattr) -> None:
     set_to(publisher, "_PAUSE_S", 0.01)
     set_to(publisher, "_LONGEST_PAUSE_S", 0.1)
     set_to(driver, "_HELD_S", 0.05)
-    set_to(driver, "_RETRY_S", 0.01)
+    set_to(claim_service, "RETRY_S", 0.01)
 
 
 def main() -> None:

@@ -53,8 +53,8 @@ from pathlib import Path
 from device_plugin import cli
 from device_plugin.dra import api_server
 api_server.ApiServer.of_pod.__func__.__defaults__ = (Path(os.environ["ACCOUNT"]),)
-from device_plugin.dra import driver, publisher
-publisher._PAUSE_S, publisher._LONGEST_PAUSE_S, driver._HELD_S, driver._RETRY_S = 0.01, 0.1, 0.05, 0.01
+from device_plugin.dra import claim_service, driver, publisher
+publisher._PAUSE_S, publisher._LONGEST_PAUSE_S, driver._HELD_S, claim_service.RETRY_S = 0.01, 0.1, 0.05, 0.01
 sys.exit(cli.main(sys.argv[1:]))
 """
 

@@ -12,7 +12,7 @@ from grpc import aio
 from device_plugin import loop, plugin
 from device_plugin.api import dra_v1_pb2 as pb
 from device_plugin.api import pluginregistration_v1_pb2 as registration_pb
-from device_plugin.dra import driver
+from device_plugin.dra import claim_service, driver
 from device_plugin.host import paths
 from device_plugin.kubelet import service
 from runtime import state
@@ -73,10 +73,10 @@ class Node:
         made = settings.settings(**{"interface": "DRA"} | changes)
         node = plugin.Plugin(self.where, made)
 
-        def claiming() -> driver.Claiming | None:
+        def claiming() -> claim_service.Claiming | None:
             if made.interface == "DRA":
                 return driver.Driver(node, "n", self.server.client(self.folder))
-            return driver.Claiming(node) if self.where.claims.exists() else None
+            return claim_service.Claiming(node) if self.where.claims.exists() else None
 
         running = loop.Loop(node, state.ProgramDir(self.folder / "program"), 30, claiming)
         task = asyncio.create_task(running.run())

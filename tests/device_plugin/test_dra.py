@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from device_plugin.api import dra_health_v1alpha1_pb2 as health_pb
-from device_plugin.dra import claims, driver, publisher
+from device_plugin.dra import claim_service, claims, driver, publisher
 from device_plugin.host import paths
 from device_plugin.kubelet import service
 from runtime import device_plugin_config as config
@@ -25,8 +25,8 @@ HPRE = settings.kind("hpre").resource
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publisher, "_PAUSE_S", 0.01)
     monkeypatch.setattr(driver, "_HELD_S", 0.01)
-    monkeypatch.setattr(driver, "_RETRY_S", 0.01)
-    monkeypatch.setattr(driver, "WIPED_S", 0.01)
+    monkeypatch.setattr(claim_service, "RETRY_S", 0.01)
+    monkeypatch.setattr(claim_service, "WIPED_S", 0.01)
 
 
 def taints(device: dict[str, Any]) -> list[str]:

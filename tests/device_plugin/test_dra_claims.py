@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin.dra import driver, forgotten
+from device_plugin.dra import claim_service, driver, forgotten
 from runtime import device_plugin_config as config
 from runtime import errors
 from tests.device_plugin import dra_faults, settings
@@ -23,7 +23,7 @@ GIVEN = [("openfuyao.com/given-by-claim", "GivenByClaim")]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     dra_faults.quicken(monkeypatch.setattr)
-    monkeypatch.setattr(driver, "WIPED_S", 0.01)
+    monkeypatch.setattr(claim_service, "WIPED_S", 0.01)
     monkeypatch.setattr(driver, "_ADMITTED_S", 0.05)
 
 
@@ -50,11 +50,12 @@ async def test_a_claim_that_ends_while_it_is_prepared_stays_ended(short_path: Pa
     async with made(short_path) as node, node.working(), node.kubelet() as kubelet:
         await until(lambda: node.server.devices)
         node.server.allocate("one", A)
-        node.server.latency_s = 0.1
+        node.server.answers.clear()
         preparing = asyncio.create_task(node.prepare(kubelet, "one"))
-        await asyncio.sleep(0.05)
+        await until(lambda: "one" in node.server.reads)
 
         assert await node.end(kubelet, "one") == ""
+        node.server.answers.set()
         assert (await preparing).error == "The claim default/one has ended meanwhile."
         assert remembered(node) == []
 
@@ -232,6 +233,13 @@ async def test_a_claim_that_one_of_both_may_know_is_not_forgotten(
 ) -> None:
     monkeypatch.setattr(forgotten, "_FORGOTTEN_S", 0)
     monkeypatch.setattr(forgotten, "_LOOK_S", 0.01)
+    looks, look = [], forgotten.Forgotten.look
+
+    async def counted(self: forgotten.Forgotten) -> list[str]:
+        looks.append(await look(self))
+        return looks[-1]
+
+    monkeypatch.setattr(forgotten.Forgotten, "look", counted)
     async with made(short_path) as node, node.working(), node.kubelet() as kubelet:
         node.server.allocate("c", A)
         node.given.claims = ["c"]
@@ -245,7 +253,9 @@ async def test_a_claim_that_one_of_both_may_know_is_not_forgotten(
             node.given.claims = []
         if knows != "server":
             del node.server.claims["c"]
-        await asyncio.sleep(0.1)
+        before = len(looks)
+        # The first may have begun before.
+        await until(lambda: len(looks) >= before + 3)
 
         assert remembered(node) == ["c"]
 

@@ -1,13 +1,12 @@
 """The queues of devices as the scheduler counts them, by the interface DRA."""
 
-import asyncio
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from device_plugin.dra import driver, quantities
+from device_plugin.dra import claim_service, quantities
 from runtime import device_plugin_config as config
 from tests.device_plugin import dra_faults
 from tests.device_plugin.dra_nodes import DRIVER, made, until
@@ -20,7 +19,7 @@ SHARED = config.Dra(queues="Shared")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     dra_faults.quicken(monkeypatch.setattr)
-    monkeypatch.setattr(driver, "WIPED_S", 0.01)
+    monkeypatch.setattr(claim_service, "WIPED_S", 0.01)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,11 @@ async def test_a_number_that_the_api_server_writes_otherwise_is_the_same(short_p
             node.host.set_available_instances(ADDRESS, 1000)
             await until(lambda: node.server.devices[A]["capacity"]["queues"]["value"] == "1k")
             writes = len(node.server.writes)
-            await asyncio.sleep(0.1)
+            for _ in range(2):
+                node.server.reads.clear()
+                node.server.tell()
+                # They are listed, and watched again.
+                await until(lambda: len(node.server.reads) >= 2)
 
             assert ready.exists()
             assert len(node.server.writes) == writes

@@ -18,7 +18,7 @@ from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as plugin_pb
 from device_plugin.api import dra_v1_pb2 as dra_pb
 from device_plugin.api import pluginregistration_v1_pb2 as registration_pb
-from device_plugin.dra import api_server, driver
+from device_plugin.dra import api_server, claim_service, driver
 from device_plugin.host import paths
 from device_plugin.kubelet import service
 from runtime import state
@@ -100,10 +100,10 @@ class Kubelet:
         node = plugin.Plugin(self.where, made)
         server = api_server.ApiServer(address, 443, self.folder / "token", authority)
 
-        def claiming() -> driver.Claiming | None:
+        def claiming() -> claim_service.Claiming | None:
             if interface == "DRA":
                 return driver.Driver(node, self.name, server)
-            return driver.Claiming(node) if self.where.claims.exists() else None
+            return claim_service.Claiming(node) if self.where.claims.exists() else None
 
         running = loop.Loop(node, state.ProgramDir(self.folder / "program"), _RESCAN_S, claiming)
         self._program = asyncio.create_task(running.run())
