@@ -53,63 +53,85 @@ are wrong, `clusters` is empty. If the call fails, the object has `error` with `
 
 """
 
-_FIELDS = {
-    "compile": "`clusters`: `name`, `state`; `changes`, for each cluster whose objects change: `cluster`, the objects "
-    "`created`, `replaced` and `deleted` with `kind`, `namespace`, `name`, the DaemonSets whose pods restart "
-    "(`restarts`, with `nodes`), and all `nodes` that are touched; `foreign`: files that are not the compiler's; "
-    "`extra`: `folder`, `files`",
-    "plan": "`clusters`: `name`; `nodes` with `name`, `policy`, `pool`, `driver`, `devicePlugin`, `loaded`, "
-    "`resources`, `reasons`; `loaded` is null where no label tells, and else has `version` and `state`, which may be "
-    "empty, `wanted` (empty where the driver is to go, null where the plan has none) and `differs`; `pools` with "
-    "`policy`, `pool`, `driver`, `state`, `nodes`; `images` to build with `kernel`, `image`, `policy`, `pools`, "
-    "`nodes`. Only with DevicePolicies: `stacks`, for each recipe `recipe`, `privileges` as in privileges.txt, and "
-    "`nodes`, `pools` and `images` of its plan, which have `images`, by their names in the recipe, in the place of "
-    "`driver` and `devicePlugin`; a resource whose amount only the node knows is null. Lines of `ndjson` have "
-    "`recipe` there",
-    "diff": "`from`, `to`; `intent`: `kind`, `name`, `action`, `fields` with `path`, `old`, `new`; `clusters`: "
-    "`name`, `new`, `gone`, `prunes` (null without an engine); `effects`: `cluster`, `nodes`, `before`, `after`, "
-    "`driverPod`, `devicePluginPod` (created, replaced, deleted), `driver` (installs, swaps, may-swap, reloads, "
-    "functions, removes, leaves, restarts, cleared), `reasons`, `drain`, `kernels` of nodes that run another one "
-    "(`before`, `after`), `mayGain`, `standing` (DaemonSets that stay, as nothing prunes them), `cause`; `pods`; "
-    "`objects`: `cluster`, `component`, `change` (added, changed, pruned), `kind`, `namespace`, `name`, `path` of its "
-    "file, `keptBy` (the engine that leaves a pruned one in the cluster), `fields` with `path`, `old`, `new`; "
-    "`doesNotCompile`, and `compilesTo` of the other revision",
-    "simulate": "`from`, `to`, `runs`, `seed`, `failureRate`; `taken`: sentences on what it rests on, defaults said "
-    "to be such; `notKnown`; `clusters`: `name`, `hosts` whose driver changes, other `pods`; `half` and `end` with "
-    "`p50Seconds` and `p95Seconds` (null for never); `fewestDone`; `unknownHosts`, of which the devices or the pods "
-    "that hold them are not known; `hostsAway`, `devicesAway`, `evictions` and `evictionsAtOnce` with `p50`, `p95` "
-    "and `most`; `pacedBy` with `setting`, `name`, `number`; `runsThatHalt`; `halts` with `cause` (budget, budgets, "
-    "waits, tired, failed, leases, unavailable), `name`, `runs`, `hosts`, `text`, `way`; `curve` of the run in the "
-    "middle: pairs of seconds and hosts that are done",
-    "explain": "`cluster`, `node`, `policy`; `policies` with `name`, `governs` and the labels that are `failing`; "
-    "`pool` with `name`, `label`, `reasons`; `driver` and `devicePlugin` with `image`, `reason`; `loaded` as in plan; "
-    "`resources`, `reasons`. Only with DevicePolicies: `stacks`, for each recipe `recipe`, `images`, and these fields "
-    "of its plan",
-    "preflight": "`kernel`, `os`, `served`, `remarks`; `clusters` with `name` and `policies`, each with `policy`, "
-    "`served`, `mapping`, `reason` and `pools` (`pool`, `image`, `source`, `state`). Only with DevicePolicies: "
-    "`stacks`, for each recipe `recipe` and its `policies`, whose `pools` have `images` in the place of `image`. With "
-    "`--image`: `image`, `driver`, `sources`, `kernels`; `uses` with `cluster`, `policy`, `pool`, `source`, and "
-    "`nodes` by kernel. With `--kernels`: `kernels`, `unserved`, `remarks`; `images` with `kernel`, `cluster`, "
-    "`recipe`, `policy`, `pool`, `image`, `missing`, `reason`; `matrix`: the missing ones as `include`, each with "
-    "`image`, `kernels`, `policies`",
-    "rehearse": "`from`, `to`, `equal`; `clusters` with `name`, `equal`, `nodes`, `pods` (`kind`, `namespace`, `name`, "
-    "`fate`, `equal`, and the nodes `foretold` and `rehearsed`; of a Deployment `all`), `refused`, `halted`, `leftOut`",
+FIELDS = {
+    "compile": (
+        "`clusters`: `name`, `state`; `changes`, for each cluster whose objects change: `cluster`, the objects "
+        "`created`, `replaced` and `deleted` with `kind`, `namespace`, `name`, the DaemonSets whose pods restart "
+        "(`restarts`, with `nodes`), and all `nodes` that are touched; `foreign`: files that are not the compiler's; "
+        "`extra`: `folder`, `files`"
+    ),
+    "plan": (
+        "`clusters`: `name`; `nodes` with `name`, `policy`, `pool`, `driver`, `devicePlugin`, `loaded`, `resources`, "
+        "`reasons`; `loaded` is null where no label tells, and else has `version` and `state`, which may be empty, "
+        "`wanted` (empty where the driver is to go, null where the plan has none) and `differs`; `pools` with `policy`,"
+        " `pool`, `driver`, `state`, `nodes`; `images` to build with `kernel`, `image`, `policy`, `pools`, `nodes`. "
+        "Only with DevicePolicies: `stacks`, for each recipe `recipe`, `privileges` as in privileges.txt, and `nodes`, "
+        "`pools` and `images` of its plan, which have `images`, by their names in the recipe, in the place of `driver` "
+        "and `devicePlugin`; a resource whose amount only the node knows is null. Lines of `ndjson` have `recipe` there"
+    ),
+    "diff": (
+        "`from`, `to` with `name`, `commit`; `intent`: `kind`, `name`, `oldName`, `action`, `fields` with `path`, "
+        "`old`, `new`; `clusters`: `name`, `new`, `gone`, `prunes` (null without an engine); `effects`: `cluster`, "
+        "`recipe` (but for KAE), `nodes`, `before` and `after` (`policy`, `pool`, `group`, `groupKind`, `driver`, "
+        "`version`, `state`, `devicePlugin`, `programs`, `resources`), `driverPod`, `devicePluginPod` and `programPods`"
+        " (created, replaced, deleted), `driver` (installs, swaps, may-swap, reloads, functions, removes, leaves, "
+        "restarts, cleared), `reasons`, `drain` with `evicts`, `timeoutSeconds`, `podsPerNode`, `hostsAtATime` and "
+        "`rolls` (pods are replaced in turn), `kernels` of nodes that run another one (`before`, `after`), `mayGain`, "
+        "`mayLose`, `standing` (DaemonSets that stay, as nothing prunes them), `loaded` (labels show the driver "
+        "already), `cause`; `pods`: `cluster`, the workload, and the nodes of each `fate`, or the `replicas` of a "
+        "Deployment; `objects`: `cluster`, `component`, `change` (added, changed, pruned), `kind`, `namespace`, `name`,"
+        " `path` of its file, `keptBy` (the engine that leaves a pruned one in the cluster), `fields` with `path`, "
+        "`old`, `new`; `privileges` that are `new`, `gone`, or have `gained` and `lost` some; `risks` with `code`, "
+        "`cluster`, `policy`, `scope`, `accepted`, `message`, `notes`, `hint`; `doesNotCompile` with `side`, `cluster`,"
+        " `errors`, and `compilesTo` of the other revision; places in documents have `file`, `line`, `column`"
+    ),
+    "simulate": (
+        "`from`, `to`, `runs`, `seed`, `failureRate`; `taken`: sentences on what it rests on, defaults said to be such;"
+        " `notKnown`; `clusters`: `name`, `hosts` whose driver changes, other `pods`; `half` and `end` with "
+        "`p50Seconds` and `p95Seconds` (null for never); `fewestDone`; `unknownHosts`, of which the devices or the pods"
+        " that hold them are not known; `loadedHosts`, left out as labels show the driver; `hostsAwayIfIdle`; "
+        "`hostsAway`, `devicesAway`, `evictions` and `evictionsAtOnce` with `p50`, `p95` and `most`; `pacedBy` with "
+        "`setting`, `name`, `number`; `runsThatHalt`; `halts` with `cause` (`budget`, `budgets`, `waits`, `tired`, "
+        "`failed`, `leases`, `unavailable`), `name`, `runs`, `hosts`, `text`, `way`; `curve` of the run in the middle: "
+        "pairs of seconds and hosts that are done"
+    ),
+    "explain": (
+        "`cluster`, `node`, `policy`; `policies` with `name`, `governs` and the labels that are `failing`; `pool` with "
+        "`name`, `label`, `reasons`; `driver` and `devicePlugin` with `image`, `reason`; `loaded` as in plan; "
+        "`resources`, `reasons`. Only with DevicePolicies: `stacks`, for each recipe `recipe`, `images`, and these "
+        "fields of its plan"
+    ),
+    "preflight": (
+        "`kernel`, `os`, `served`, `remarks`; `clusters` with `name` and `policies`, each with `policy`, `served`, "
+        "`mapping`, `reason` and `pools` (`pool`, `image`, `source`, `state`). Only with DevicePolicies: `stacks`, for "
+        "each recipe `recipe` and its `policies`, whose `pools` have `images` in the place of `image`. With `--image`: "
+        "`image`, `driver`, `sources`, `kernels`; `uses` with `cluster`, `policy`, `pool`, `source`, and `nodes` by "
+        "kernel. With `--kernels`: `kernels`, `unserved`, `remarks`; `images` with `kernel`, `cluster`, `recipe`, "
+        "`policy`, `pool`, `image`, `missing`, `reason`; `matrix`: the missing ones as `include`, each with `image`, "
+        "`kernels`, `policies`"
+    ),
+    "rehearse": (
+        "`from`, `to`, `equal`; `clusters` with `name`, `equal`, `nodes`, `pods` (`kind`, `namespace`, `name`, `fate`, "
+        "`equal`, and the nodes `foretold` and `rehearsed`; of a Deployment `all`), `refused`, `halted`, `leftOut`"
+    ),
     "report": "the numbers, tables and problems of the page; with a revision, `change` as in `kae diff -o json`",
     "bump": "`file`, `line`, `path`, `old` (null if there was no version), `new`",
-    "wave add, promote, freeze, thaw, retire": "`policy`, `file`, `written`, `next`, and the answer of diff as `diff`; "
-    "of each its own: `wave`, `frozen` and `nodes`, `step` (absent or deleted)",
+    "wave add, wave remove, promote, freeze, thaw, retire": (
+        "`policy`, `file`, `written`, `next`, and the answer of diff as `diff`; of each its own: `wave`, `keeping` (the"
+        " waves with other values) and `untried` (clusters without a node of the wave), `frozen` and `nodes`, `step` "
+        "(absent or deleted)"
+    ),
     "status": (
-        "`cluster`, null for wrong documents: `name`, `server`, `asPlanned`; `output` (fine, old, incomplete, "
-        "edited); `nodes`: `count`, `notReady` (`name`, `reason`, `since`), `notInInventory`, `onlyInInventory`;"
-        " `daemonSets`: `namespace`, `name`, `found`, `observed`, the numbers `planned`, `pods`, `ready` and `current`,"
-        " `heldUpBy`, `problems` with `kind` (missing, surplus, not-ready, old, image), `node`, `pod`, `reason`,"
-        " `since`, `image`, `plannedImage`; `loaded`, nodes with another driver than planned: `recipe`, `version`,"
-        " `state`, `wanted`, `nodes`; `devices` of nodes with DRA: `node`, `resource`, `planned` (null: only the node"
-        " knows), `published`, `unhealthy`; `deployments`: `namespace`, `name`, `found`, `replicas`, `available`,"
-        " `reason`; `leases`: `name`, `holder`, `heldSeconds`, `renewedSecondsAgo`, `expired`, `swapSince`; `objects`:"
-        " `state` (missing, changed, extra, kept, ending), `apiVersion`, `kind`, `namespace`, `name`, `file`, and"
-        " `changes` with `path`, `wanted`, `live`; `skews`, programs of another release: `name`, `image`, `release`"
-        " (empty for a digest)"
+        "`cluster`, null for wrong documents: `name`, `server`, `asPlanned`; `output` (fine, old, incomplete, edited); "
+        "`nodes`: `count`, `notReady` (`name`, `reason`, `since`), `notInInventory`, `onlyInInventory`; `daemonSets`: "
+        "`namespace`, `name`, `found`, `observed`, the numbers `planned`, `pods`, `ready` and `current`, `heldUpBy`, "
+        "`problems` with `kind` (missing, surplus, not-ready, old, image), `node`, `pod`, `reason`, `since`, `image`, "
+        "`plannedImage`; `loaded`, nodes with another driver than planned: `recipe`, `version`, `state`, `wanted`, "
+        "`nodes`; `devices` of nodes with DRA: `node`, `resource`, `planned` (null: only the node knows), `published`, "
+        "`unhealthy`; `deployments`: `namespace`, `name`, `found`, `replicas`, `available`, `reason`; `leases`: `name`,"
+        " `holder`, `heldSeconds`, `renewedSecondsAgo`, `expired`, `swapSince`; `objects`: `state` (missing, changed, "
+        "extra, kept, ending), `apiVersion`, `kind`, `namespace`, `name`, `file`, and `changes` with `path`, `wanted`, "
+        "`live`; `skews`, programs of another release: `name`, `image`, `release` (empty for a digest)"
     ),
 }
 """The fields of each answer, which the code states as keys alone."""
@@ -127,7 +149,7 @@ def text() -> str:
         "\n## Exit codes\n\n",
         markdown.table(("code", "meaning"), _EXITS.items()),
         _ANSWERS,
-        markdown.table(("command", "fields"), _FIELDS.items()),
+        markdown.table(("command", "fields"), FIELDS.items()),
     ]
     return _HEAD + "".join(parts)
 
