@@ -84,7 +84,7 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
             present = _pools(after, component, owner)
             gone = tuple(sorted(_pools(before, component, owner) - present))
             peopled = {item.workload.pool for item in served.values()}
-            kept_kernels = set(map(pools.kernel_digest, present))
+            kept_kernels = set(map(_kernel, present))
             yield Loss(
                 component=component,
                 recipe=owner.recipe,
@@ -92,7 +92,7 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
                 last=owner not in kept,
                 unlabelled=unlabelled,
                 pools=gone,
-                vacant=tuple(p for p in gone if p not in peopled and pools.kernel_digest(p) not in kept_kernels),
+                vacant=tuple(p for p in gone if p not in peopled and _kernel(p) not in kept_kernels),
                 unknown=before.index.has_nodes and not planned.inventory.nodes,
                 served=len(later),
                 nodes=tuple(lost),
@@ -124,4 +124,9 @@ def _selections(output: sides.Output, component: index_file.Component, owner: Ow
 
 def _pools(output: sides.Output, component: index_file.Component, owner: Owner) -> set[str]:
     recorded = output.index.of_owner(component, owner)
-    return {item.pool for item in recorded if item.pool is not None and pools.is_of_one_kernel(item.pool)}
+    return {item.pool for item in recorded if item.pool is not None and pools.one_kernel(item.pool)}
+
+
+def _kernel(pool: str) -> str:
+    said = pools.one_kernel(pool)
+    return said.digest if said else pool

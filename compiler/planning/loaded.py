@@ -25,11 +25,16 @@ class Loaded(NamedTuple):
     """The version of the plan; empty where it removes the driver, None where it has no driver for them."""
 
     @property
+    def is_wanted(self) -> bool:
+        """Return whether the nodes have the driver that the plan has for them."""
+        if not self.wanted:
+            return False
+        return self.version == driver_labels.value(self.wanted) and self.state in ("", "Ready")
+
+    @property
     def differs(self) -> bool:
         """Return whether the nodes have not what the plan has; a driver of others that may stay is no difference."""
-        if self.wanted is None or self.state == "Foreign":
-            return False
-        return self.version != driver_labels.value(self.wanted) or self.state not in ("", "Ready") or not self.wanted
+        return self.wanted is not None and self.state != "Foreign" and not self.is_wanted
 
     @property
     def text(self) -> str:
@@ -60,10 +65,8 @@ def of(decision: plan.Decision) -> Loaded | None:
 
 def having(decision: plan.Decision) -> frozenset[str]:
     """Return the nodes of a decision whose labels show the driver that it has for them."""
-    version, state = _keys(decision.recipe)
-    wanted = driver_labels.value(_wanted(decision) or "")
-    shown = (node for node in decision.nodes if wanted and node.labels.get(version) == wanted)
-    return frozenset(node.name for node in shown if node.labels.get(state) in (None, "", "Ready"))
+    known = ((one, of(one)) for one in apart([decision]))
+    return frozenset(name for one, loaded in known if loaded is not None and loaded.is_wanted for name in one.names)
 
 
 def _wanted(decision: plan.Decision) -> str | None:

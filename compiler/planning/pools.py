@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -397,25 +397,28 @@ def of_kernel(mapping: definitions.KernelMapping, kernel: str) -> KernelClass:
     return KernelClass(name=f"{mapping.name}--{digest}", mapping=mapping, kernel=kernel, pattern=pattern, unless=())
 
 
-def is_of_one_kernel(pool: str) -> bool:
-    """Return whether a pool's name is that of one kernel, which `of_kernel` makes."""
-    return re.search(rf"--[0-9a-f]{{{DIGITS}}}$", pool) is not None
+class OneKernel(NamedTuple):
+    """What the name of a pool of one kernel says, which `of_kernel` makes."""
+
+    mapping: str
+    digest: str
 
 
-def kernel_digest(pool: str) -> str:
-    """Return the hash of the kernel in the name of a pool of one kernel."""
-    return pool[-DIGITS:]
+def one_kernel(pool: str) -> OneKernel | None:
+    """Return what a pool's name says of its kernel; None for a pool of any other kind."""
+    *_, mapping, digest = ("", *pool.split("--"))  # Neither groups nor mappings have `--` in their names.
+    return OneKernel(mapping, digest) if mapping and re.fullmatch(rf"[0-9a-f]{{{DIGITS}}}", digest) else None
 
 
 def mapping_of(policy: definitions.Policy, pool: str) -> definitions.KernelMapping | None:
     """Return the mapping that a pool of one kernel is named after; None where the policy has none of that name."""
-    name = pool.split("--")[-2]  # Neither groups nor mappings have `--` in their names.
-    return next((mapping for mapping in policy.mappings if mapping.name == name), None)
+    said = one_kernel(pool)
+    return next((mapping for mapping in policy.mappings if said and mapping.name == said.mapping), None)
 
 
 def follows_inventory(policy: definitions.Policy, pool: str) -> bool:
     """Return whether a pool would be there again, perhaps in another group, if a known node ran its kernel."""
-    mapping = mapping_of(policy, pool) if is_of_one_kernel(pool) else None
+    mapping = mapping_of(policy, pool)
     return mapping is not None and overrides.is_per_kernel(policy, mapping) and not listed(mapping)
 
 

@@ -163,7 +163,8 @@ def of_vacant(change: OutputChange, policy: definitions.Policy, pool: str) -> Ca
     """Return the cause where a pool without a known node goes, and with it the last pool of its kernel."""
     mapping, span = pools.mapping_of(policy, pool), policy.source.setting_span(*mappings.path_of(policy))
     if mapping is None:
-        name = pool.split("--")[-2]
+        said = pools.one_kernel(pool)
+        name = said.mapping if said else pool
         fact = f"Policy '{policy.name}' has no mapping '{name}' any more."
         return Cause(span, fact, f"Restore mapping '{name}' if hosts run its kernels.")
     if pools.follows_inventory(policy, pool):
