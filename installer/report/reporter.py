@@ -82,7 +82,6 @@ class Reporter:
                 starts = self._judge(found, found.shown.host)
         if self.shown.host is not None:
             self.shown.served = driver_class.of(self._settings).served(self.shown.host)
-        # The next reporter would be taken for ready by the file of this one.
         ready = self.shown.ready and not starts
         (self._directory.set_ready if ready else self._directory.set_unready)(self.shown.reason)
         return starts
@@ -103,7 +102,8 @@ class Reporter:
     @property
     def pause_s(self) -> float:
         """The seconds until the next look."""
-        return LOOK_S if self._left is not None and not self._left.at_work else _AT_WORK_S
+        is_at_rest = self._left is not None and not self._left.at_work and self.shown.state != ""
+        return LOOK_S if is_at_rest else _AT_WORK_S
 
     def _is_asked(self, found: left.Left) -> bool:
         """Return whether the kubelet was asked to start the pod over since the installer left this."""
@@ -128,6 +128,8 @@ class Reporter:
             return False
         LOG.warning("%s %s", reason, then)
         self._asked_s = now_s
+        # The kubelet ends this at once when it is asked, and takes the next reporter for ready by the file of this one.
+        self._directory.set_unready(self.shown.reason)
         (self._own / _RETRY).unlink(missing_ok=True)
         with files.replaced(self._own / ASKED) as fresh:
             fresh.write_text(f"{left.ended(found)}\n{reason}\n", "utf-8")

@@ -1,7 +1,9 @@
 """The reporter: it says how a host is whose installer has ended, and when the pod has to be started over."""
 
+import contextlib
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from installer.decide import decision
 from installer.host import host_state
 from installer.report import left, reporter
-from runtime import signals, state
+from runtime import files, signals, state
 from tests.device_plugin.functions import Function
 from tests.installer import layouts, settings
 from tests.installer.machines import Machine
@@ -144,6 +146,47 @@ def test_a_new_device_starts_the_pod_over(pod: Pod) -> None:
     assert reporting.shown.ready
     # Of the next reporter nobody says that it is ready before it has looked.
     assert pod.readiness() == (False, f"{RIGHT} Without an entry in /sys/class/uacce: zip 0000:f9:00.0.")
+
+
+def test_a_reporter_that_is_ended_as_it_asks_leaves_nothing_that_says_ready(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod.install()
+    reporting = pod.report()
+    reporting.look()
+    pod.machine.unload()
+    reporting.look()
+
+    written = files.replaced
+
+    @contextlib.contextmanager
+    def replaced(path: Path) -> Iterator[Path]:
+        with written(path) as fresh:
+            yield fresh
+        if path.name == reporter.ASKED:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "replaced", replaced)
+    with pytest.raises(KeyboardInterrupt):
+        reporting.look()
+
+    assert pod.asked()
+    assert not pod.readiness()[0]
+
+
+def test_a_reporter_that_waits_for_the_installer_looks_each_second(pod: Pod) -> None:
+    pod.install()
+    reporting = pod.report()
+    at_rest = (reporting.look(), reporting.pause_s)
+    pod.machine.unload()
+    starts_over(reporting)
+    again = pod.report()
+    waits = (again.look(), again.pause_s)
+    pod.install()
+
+    assert (at_rest, waits) == ((False, reporter.LOOK_S), (False, 1.0))
+    assert (again.look(), again.pause_s) == (False, reporter.LOOK_S)
+    assert pod.readiness() == (True, RIGHT)
 
 
 def test_what_is_wrong_again_waits_longer_each_time(pod: Pod, boot: settings.Boot) -> None:
