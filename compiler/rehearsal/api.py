@@ -11,6 +11,8 @@ _APPLY = "application/apply-patch+yaml"
 _MANAGER = "kae-rehearse"
 _GONE, _TAKEN, _BUSY = 404, 409, 429
 _PAGE = "500"
+_TRIES = 60
+"""Seconds for which a server may say that it is busy."""
 
 Object = Mapping[str, Any]
 
@@ -19,7 +21,7 @@ class Api:
     """An API server. Threads may share it."""
 
     def __init__(self, connection: client.Connection) -> None:
-        """Take the connection; the kinds of a group are asked for once."""
+        """Take the connection; a kind that is known is not asked for again."""
         self._connection = connection
         self._kinds: dict[str, Mapping[str, tuple[str, bool]]] = {}
 
@@ -35,9 +37,11 @@ class Api:
         request = client.Request(
             action=f"{method} {plain}", path=plain, method=method, query=pairs, body=body, content=content
         )
-        while (answer := self._connection.ask(request)).status == _BUSY:
+        for _ in range(_TRIES):
+            if (answer := self._connection.ask(request)).status != _BUSY:
+                return answer
             time.sleep(1)
-        return answer
+        raise self._connection.refusal(request.action, answer)
 
     def do(self, method: str, path: str, body: Object | None = None, content: str = client.JSON) -> None:
         """Send a request; it may find that the object is gone, or is there already. Raises WorldError."""
@@ -63,25 +67,23 @@ class Api:
         """Return the path of an object; None where the server does not know its kind."""
         version, metadata = item["apiVersion"], item["metadata"]
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        known = self._known(root).get(item["kind"])
+        known = self._known(root, item["kind"])
         if known is None:
             return None
         plural, is_namespaced = known
         inside = f"namespaces/{metadata['namespace']}/" if is_namespaced else ""
         return f"{root}/{inside}{plural}/{metadata['name']}"
 
-    def _known(self, root: str) -> Mapping[str, tuple[str, bool]]:
-        if root not in self._kinds:
+    def _known(self, root: str, kind: str) -> tuple[str, bool] | None:
+        # A definition may bring it yet, to a group that has others.
+        if kind not in self._kinds.get(root, ()):
             answer = self.ask("GET", root)
-            found = {
+            self._kinds[root] = {
                 each["kind"]: (each["name"], bool(each["namespaced"]))
                 for each in answer.body.get("resources") or ()
                 if "/" not in each["name"]
             }
-            if not found:
-                return {}  # A definition may bring it yet.
-            self._kinds[root] = found
-        return self._kinds[root]
+        return self._kinds[root].get(kind)
 
     def has(self, item: Object) -> bool:
         """Return whether an object is there. Raises WorldError."""

@@ -102,8 +102,9 @@ class Stage:
         """The kinds that the API server does not know."""
 
     def require_empty(self, sides: Sequence[Side]) -> None:
-        """Raise RefusedError unless the cluster has no nodes, no pods, and none of the objects."""
-        for what, path in (("nodes", "/api/v1/nodes"), ("pods", hollow.PODS)):
+        """Raise RefusedError unless the cluster has no nodes, no pods, no DaemonSets, and none of the objects."""
+        # A DaemonSet of others would have pods on the hollow nodes.
+        for what, path in (("nodes", "/api/v1/nodes"), ("pods", hollow.PODS), ("DaemonSets", _DAEMON_SETS)):
             if found := self._api.items(path):
                 raise self._not_empty(f"it has {what}, such as '{found[0]['metadata']['name']}'")
         for side in sides:
