@@ -71,6 +71,9 @@ class Durations(msgspec.Struct, frozen=True, kw_only=True):
     """The installers whose steps were measured."""
 
 
+LONGEST_S = 30 * 24 * 3600
+"""A month. A time that has longer ones would not grow by seconds any more, and a run never end."""
+
 DEFAULT_GRACE_S = 30
 """terminationGracePeriodSeconds of a pod that says none (Kubernetes' default)."""
 
@@ -82,7 +85,7 @@ _Sample = tuple[str, Mapping[str, str], float]
 
 def read(text: str) -> Durations:
     """Return what an export of Prometheus tells, and the defaults of the rest; ValueError where it tells nothing."""
-    samples = [each for each in _samples(text) if math.isfinite(each[2]) and each[2] >= 0]
+    samples = [each for each in _samples(text) if _is_plausible(*each)]
     results: dict[str, float] = {}
     for name, labels, value in samples:
         if name == "kae_driver_changes_total" and "result" in labels:
@@ -99,6 +102,11 @@ def read(text: str) -> Durations:
         failure_rate=results.get("failed", 0) / ended if ended else None,
         hosts=len(changed),
     )
+
+
+def _is_plausible(name: str, _: Mapping[str, str], value: float) -> bool:
+    is_duration = name == "kae_driver_step_seconds"
+    return 0 <= value < math.inf and not (is_duration and value > LONGEST_S)
 
 
 def _hosts(samples: Iterable[_Sample]) -> Sequence[Mapping[str, float]]:

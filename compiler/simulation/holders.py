@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from compiler.fleet import selectors
-from compiler.simulation.durations import DEFAULT_GRACE_S
+from compiler.simulation.durations import DEFAULT_GRACE_S, LONGEST_S
 from compiler.simulation.rollout import Budget
 
 Object = Mapping[str, Any]
@@ -85,7 +85,7 @@ def _holder(
         name=f"{metadata['namespace']}/{metadata['name']}",
         resources=resources,
         budgets=tuple(number for number, term in own if selectors.term_matches(term, label)),
-        grace_s=DEFAULT_GRACE_S if grace_s is None else max(0.0, float(grace_s)),
+        grace_s=DEFAULT_GRACE_S if grace_s is None else min(max(0.0, float(grace_s)), LONGEST_S),
         claims=bool(pod["spec"].get("resourceClaims")),
     )
 

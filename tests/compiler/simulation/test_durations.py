@@ -107,6 +107,7 @@ def test_what_is_not_measured_has_the_default() -> None:
         'kae_driver_step_seconds{step="end-change"} NaN',
         'kae_driver_step_seconds{step="end-change"} +Inf',
         'kae_driver_step_seconds{step="end-change"} many',
+        'kae_driver_step_seconds{step="end-change"} 1e300',
     ],
 )
 def test_an_export_without_a_change_is_refused(text: str) -> None:

@@ -43,6 +43,10 @@ def test_a_pod_that_says_no_grace_has_that_of_kubernetes() -> None:
     assert [each.grace_s for each in held(pod())] == [30]
 
 
+def test_a_grace_is_no_longer_than_a_month_so_that_times_still_grow_by_seconds() -> None:
+    assert [each.grace_s for each in held(pod(terminationGracePeriodSeconds=10**18))] == [30 * 24 * 3600]
+
+
 @pytest.mark.parametrize(
     "other",
     [
