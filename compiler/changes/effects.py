@@ -478,14 +478,17 @@ def _drain(left: Half, right: Half, reasons: Sequence[str], *, rolls: bool) -> D
 
 
 def _most(left: Half, right: Half, config: driver_config.Config) -> int | None:
-    """Return the most pods that can hold a device; where ours serves none, another device plugin may.
+    """Return the most pods that can hold a device, None where that is unknown.
 
-    What is offered from now on may be taken before the turn of a host comes.
+    What is offered from now on may be taken before the turn of a host comes. Where ours serves none, another device
+    plugin may, and of the queues of a device each pod may have one.
     """
     found: dict[str, list[int | None]] = {}
-    for half in (left, right):
-        for name, amount in half.decision.resources if half.decision else ():
-            found.setdefault(name, []).append(amount)
+    for decision in (half.decision for half in (left, right) if half.decision):
+        plugin = decision.policy.offered if decision.interface and decision.policy else None
+        shared = plugin is not None and plugin.is_shared
+        for name, amount in decision.resources:
+            found.setdefault(name, []).append(None if shared else amount)
     if (config.resources or config.nodes) and not (left.decision and left.decision.resources):
         return None
     return _sum([None if None in amounts else max(each or 0 for each in amounts) for amounts in found.values()])

@@ -203,6 +203,11 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
         """True where nodes offer their devices by Dynamic Resource Allocation."""
         return self.interface == "DRA"
 
+    @property
+    def is_shared(self) -> bool:
+        """True where claims share devices by amounts of queues, so that any number of pods may have one."""
+        return self.is_dra and self.config["dra"].queues == "Shared"
+
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A program of a recipe on the nodes of a policy, or on those of one pool."""

@@ -133,13 +133,18 @@ def of_cluster(
         guessed=snapshot is None and any(host.held for host in fleet.hosts),
         uncertain=sum(len(effect.nodes) for effect in works if effect.work == "may-swap"),
         loaded=sum(len(effect.nodes) for effect in difference.effects if effect.is_loaded),
-        unknown=sum(len(effect.nodes) for effect in works if _is_unknown(effect)),
+        unknown=sum(len(effect.nodes) for effect in works if _is_unknown(effect, snapshot)),
     )
 
 
-def _is_unknown(effect: effects.Effect) -> bool:
+def _is_unknown(effect: effects.Effect, snapshot: holders.Snapshot | None) -> bool:
     amounts = [amount for place in (effect.before,) if place for _, amount in place.resources]
-    return None in amounts or (effect.drain is not None and effect.drain.most is None)
+    return None in amounts or (effect.drain is not None and not _are_told(effect, effect.drain, snapshot))
+
+
+def _are_told(effect: effects.Effect, drain: effects.Drain, snapshot: holders.Snapshot | None) -> bool:
+    """Return whether it is known how many pods hold a device: of what another device plugin offers, it is not."""
+    return drain.most is not None or bool(snapshot is not None and effect.before and effect.before.resources)
 
 
 def fleet_of(difference: ClusterDifference, snapshot: holders.Snapshot | None) -> Fleet:
@@ -213,7 +218,8 @@ class _Fleet:
             name for each in (effect.before, effect.after) if each is not None for name, _ in each.resources
         )
         for node in effect.nodes:
-            yield self._host(ref, node, **fields, **(self._held(node, resources, drain) if drain else {}))
+            held = self._held(node, resources, drain, told=_are_told(effect, drain, self._snapshot)) if drain else {}
+            yield self._host(ref, node, **fields, **held)
 
     def _number(self, recipe: str, policy: str, number: int) -> int:
         """Return the number of a policy's Leases in the fleet."""
@@ -222,9 +228,9 @@ class _Fleet:
         self._leases[key] = rollout.Leases(policy=policy, recipe=recipe, number=most)
         return [*self._leases].index(key)
 
-    def _held(self, node: str, resources: frozenset[str], drain: effects.Drain) -> dict[str, Any]:
+    def _held(self, node: str, resources: frozenset[str], drain: effects.Drain, *, told: bool) -> dict[str, Any]:
         """Return the pods that hold a device of a node: of the snapshot, or as many as can."""
-        if self._snapshot is None or drain.most is None:
+        if self._snapshot is None or not told:
             return {"free": 1 if drain.most is None else drain.most, "grace_s": durations.DEFAULT_GRACE_S}
         found = [*self._snapshot.holding(node, resources)]
         free = [each.grace_s for each in found if not each.budgets]

@@ -190,6 +190,10 @@ class Driver(claim_service.Claiming):
     def _given(self, result: resource_claims.Result) -> claims.Given:
         offer = self._offering.offer(result.device)
         amount = (result.consumed_capacity or {}).get("queues", "")
+        try:
+            queues = str(quantities.whole(amount)) if amount else ""
+        except ValueError as error:
+            raise service.Refusal(f"The claim's amount of queues of device {result.device}: {error}.") from error
         return claims.Given(
             device=result.device,
             resource=offer.resource,
@@ -197,7 +201,7 @@ class Driver(claim_service.Claiming):
             # That of an alternative is main/sub, and containers name the main one.
             request=result.request.partition("/")[0],
             share=result.share or "",
-            queues=str(quantities.whole(amount)) if amount else "",
+            queues=queues,
             is_admin=bool(result.admin_access),
         )
 

@@ -46,8 +46,8 @@ class Forgotten:
         try:
             unknown = await self._asked()
         except errors.Failure:
-            # Nobody says so.
-            unknown = []
+            # Nobody says anything new; a uid that was unknown to both comes back to neither.
+            return []
         now = time.monotonic()
         self.unknown = {uid: self.unknown.get(uid, now) for uid in unknown}
         found = [uid for uid, since in self.unknown.items() if now - since >= _FORGOTTEN_S]

@@ -96,17 +96,28 @@ class Publisher:
                     version = await self._reconcile()
                 except api_server.ApiError as error:
                     self._tell(str(error))
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._woken.wait(), pause_s)
-                    await asyncio.sleep(_PAUSE_S)
-                    pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                    pause_s = await self._paused(pause_s)
                     continue
                 self._tell("")
-                pause_s = _PAUSE_S
-                await self._change(version)
-                await asyncio.sleep(_PAUSE_S)
+                try:
+                    await self._change(version)
+                except api_server.ApiError as error:
+                    # Without a watch all is listed again: seldom, as the server may have too much to do.
+                    if pause_s == _PAUSE_S:
+                        LOG.warning("The slices cannot be watched.", extra={"reason": str(error)})
+                    pause_s = await self._paused(pause_s)
+                else:
+                    pause_s = _PAUSE_S
+                    await asyncio.sleep(_PAUSE_S)
         finally:
             await self._withdraw()
+
+    async def _paused(self, pause_s: float) -> float:
+        """Wait so long, less if others are to be published; return the next pause after another failure."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), pause_s)
+        await asyncio.sleep(_PAUSE_S)
+        return min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _tell(self, failure: str) -> None:
         if failure and failure != self._said:
@@ -119,16 +130,17 @@ class Publisher:
             self.changed()
 
     async def _change(self, version: str) -> None:
-        """Return as soon as the slices, or what should be in them, may have changed."""
+        """Return as soon as the slices, or what should be in them, may have changed; raises `ApiError`."""
         watch = f"{self._own()}&watch=1&resourceVersion={version}&timeoutSeconds={api_server.WATCH_S}"
-        tasks = [asyncio.create_task(self._woken.wait()), asyncio.create_task(self._server.changed(watch))]
+        woken, changed = asyncio.create_task(self._woken.wait()), asyncio.create_task(self._server.changed(watch))
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((woken, changed), return_when=asyncio.FIRST_COMPLETED)
+            if changed.done():
+                changed.result()
         finally:
-            for task in tasks:
+            for task in (woken, changed):
                 task.cancel()
-            # How a watch fails is of no interest: all is read again.
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(woken, changed, return_exceptions=True)
 
     def _own(self) -> str:
         selector = parse.quote(f"spec.driver={self._driver},spec.nodeName={self._node}")

@@ -369,3 +369,17 @@ def test_pods_with_claims_are_taken_to_hold_a_device(half: Path) -> None:
 
     assert any("ResourceClaim" in line for line in answer(half, "--pods", name)["taken"])
     assert cluster(half, "--pods", name)["evictions"]["most"] == 1
+
+
+def test_of_queues_that_claims_share_each_pod_may_have_one(rollout: Path) -> None:
+    shared = "  devicePlugin:\n    interface: DRA\n    dra: {queues: Shared}\n"
+    diffs.edit(rollout, ("  devicePlugin:\n", shared))
+    revisions.commit(rollout)
+    diffs.edit(rollout, HALF)
+    nodes = swapping(rollout)
+
+    assert "evicts all pods that hold a KAE device" in told(rollout, "diff")
+    assert (cluster(rollout)["unknownHosts"], cluster(rollout)["evictions"]["most"]) == (len(nodes), len(nodes))
+    snapshot = pods(rollout, nodes[0], count=64)
+    found = cluster(rollout, "--pods", snapshot)
+    assert (found["unknownHosts"], found["evictions"]["most"]) == (0, 64)

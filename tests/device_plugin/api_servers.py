@@ -43,6 +43,7 @@ class Server:
         """Reads of claims are answered while it is set."""
         self.answers.set()
         self.refusal: tuple[int, str] | None = None
+        self.watch_refusal: int | None = None
         self.latency_s = 0.0
         self.drops: tuple[str, ...] = ()
         """Fields of devices that vanish, as those of features that are off."""
@@ -112,7 +113,9 @@ class Server:
             if "/resourceclaims/" in url.path:
                 await self.answers.wait()
             await asyncio.sleep(self.latency_s)
-            if "watch=1" in url.query:
+            if "watch=1" in url.query and self.watch_refusal is not None:
+                writer.write(f"HTTP/1.1 {self.watch_refusal} X\r\nContent-Length: 0\r\n\r\n".encode())
+            elif "watch=1" in url.query:
                 await self._watch(writer, int(parse.parse_qs(url.query)["resourceVersion"][0]))
             else:
                 status, answer = self._answer(method, url.path, body)

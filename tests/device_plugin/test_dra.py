@@ -195,6 +195,31 @@ async def test_fields_that_the_api_server_drops_are_told(short_path: Path, caplo
         assert not (short_path / "program/ready").exists()
 
 
+async def test_where_watches_are_refused_slices_are_listed_less_and_less_often(
+    short_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[float] = []
+    paused = publisher.Publisher._paused
+
+    async def noted(self: publisher.Publisher, pause_s: float) -> float:
+        asked.append(pause_s)
+        return await paused(self, pause_s)
+
+    monkeypatch.setattr(publisher.Publisher, "_paused", noted)
+    monkeypatch.setattr(publisher, "_LONGEST_PAUSE_S", 0.08)
+    async with made(short_path) as node:
+        node.server.watch_refusal = 429
+        async with node.working():
+            await until(lambda: len(asked) >= 5)
+            # What changes is published all the same.
+            node.host.set_isolate(ADDRESS, 1)
+            await until(lambda: taints(node.server.devices[A]) == ["openfuyao.com/unhealthy"])
+
+    assert asked[:5] == [0.01, 0.02, 0.04, 0.08, 0.08]
+    told = [each for each in caplog.records if each.getMessage() == "The slices cannot be watched."]
+    assert len(told) == 1
+
+
 async def test_no_write_follows_from_a_look_that_finds_nothing_new(short_path: Path) -> None:
     async with made(short_path) as node, node.working():
         await until(lambda: node.server.devices)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin.dra import claim_service, driver, forgotten
+from device_plugin.dra import claim_service, claims, driver, forgotten
 from runtime import device_plugin_config as config
 from runtime import errors
 from tests.device_plugin import dra_faults, settings
@@ -225,6 +225,28 @@ async def test_a_claim_that_nobody_else_knows_is_tainted_and_then_forgotten(
 
         assert refused.error == f"Device {A} is not free yet: the claim default/gone has it."
         assert taken.error == ""
+
+
+async def test_a_look_without_an_answer_neither_ends_a_claim_nor_begins_its_time_anew(
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with made(short_path) as node:
+        async with node.working(), node.kubelet() as kubelet:
+            node.server.allocate("c", A)
+            await node.prepare(kubelet, "c")
+        del node.server.claims["c"]
+        known = claims.Claims(node.where.claims)
+        looking = forgotten.Forgotten(node.where, node.server.client(node.folder), known)
+        assert await looking.look() == []
+        since = dict(looking.unknown)
+        monkeypatch.setattr(forgotten, "_FORGOTTEN_S", 0)
+        node.server.refusal = (503, "a test")
+        silent = (await looking.look(), dict(looking.unknown))
+        node.server.refusal = None
+
+        assert list(since) == ["uid-of-c"]
+        assert silent == ([], since)
+        assert await looking.look() == ["uid-of-c"]
 
 
 @pytest.mark.parametrize("knows", ["kubelet", "server", "server-silent", "kubelet-silent"])

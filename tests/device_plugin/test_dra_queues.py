@@ -80,6 +80,18 @@ async def test_a_container_is_told_its_amount_in_digits(short_path: Path) -> Non
         assert written["devices"][0]["containerEdits"] == {"env": ["KAE_QUEUES_30976=1000"]}
 
 
+async def test_an_amount_that_is_none_refuses_its_claim_alone(short_path: Path) -> None:
+    async with made(short_path) as node, node.working(dra=SHARED), node.kubelet() as kubelet:
+        await until(lambda: node.server.devices)
+        node.server.allocate("odd", A, shareID="s", consumedCapacity={"queues": "lots"})
+        node.server.allocate("good", A, shareID="t", consumedCapacity={"queues": "2"})
+
+        odd, good = await node.prepare(kubelet, "odd"), await node.prepare(kubelet, "good")
+
+        assert odd.error == f"The claim's amount of queues of device {A}: 'lots' is no quantity."
+        assert good.error == ""
+
+
 @pytest.mark.parametrize("free", [192, 0])
 async def test_a_restart_while_queues_are_in_use_does_not_lower_their_number(free: int, short_path: Path) -> None:
     async with made(short_path) as node:
