@@ -318,7 +318,7 @@ class _Run:
         self.left.setdefault(index, {*range(-1 if host.free else 0, len(host.pods))})
         if host.evicts and not host.pods and self.draws.ends[index] < host.timeout_s:
             self.draining[index] = True
-            self._accepted(starts, index, -1)  # As on most hosts: nothing is in the way of it.
+            self._push(starts, self._accepted, index, -1)  # As on most hosts: nothing is in the way of it.
         else:
             self._push(starts, self._drain, index)
 

@@ -165,7 +165,7 @@ def assumptions(forecasts: Sequence[Forecast], basis: Basis) -> Iterator[str]:
     if basis.pods:
         yield (
             f"pods and budgets as in {wording.file_name(basis.pods)}; by default, the successor of a pod with a budget"
-            f" is ready in {_spread(known.returns)}, and pods end at any time within their grace"
+            f" is ready in {_spread(known.returns)}, and pods end at any time within their grace, of a month at most"
         )
         if basis.has_claims:
             yield "pods that ask by a ResourceClaim are taken to hold a device: the snapshot does not tell whose"

@@ -238,6 +238,22 @@ def test_diff_says_what_a_change_of_interface_does_to_devices(
     assert said in told if said else "are offered by" not in told
 
 
+def test_diff_says_that_containers_with_a_claim_of_a_withdrawn_resource_do_not_start_again(tmp_path: Path) -> None:
+    two, own = recipe("ascend"), policy("a", "ascend", **DRA)
+    resources = two["spec"]["devicePlugin"]["resources"]
+    written(tmp_path, two, own, n1=("a", "ascend"))
+    resources.append({"name": "example.com/other", "class": "char", "groups": [{"paths": [{"path": "/dev/other*"}]}]})
+    written(tmp_path, two)
+    revisions.commit(tmp_path)
+    resources.pop()
+    written(tmp_path, two)
+
+    told = answers.told(tmp_path, "diff", "HEAD")
+
+    assert "A container that has example.com/other by a claim does not start again once it ends." in told
+    assert "example.com/npu by a claim" not in told
+
+
 @pytest.mark.parametrize("engine", ["argocd", "flux"])
 def test_nothing_that_dra_needs_leaves_the_cluster_while_nodes_go_back(engine: str, tmp_path: Path) -> None:
     cluster = {

@@ -236,11 +236,13 @@ def test_hosts_that_move_to_two_waves_at_once_swap_as_many_at_a_time_as_they_may
         fleet.wait_for(NODES, WAVES[waves[0]])
 
     took_s = time.monotonic() - began_s
-    said = calibration.simulated([calibration.measured(fleet.kubelet.log(node), began) for node in NODES], parallel)
+    known = [calibration.measured(fleet.kubelet.log(node), began) for node in NODES]
+    said = calibration.simulated(known, parallel)
     sys.stdout.write(f"{parallel} at a time: {took_s:.0f} s, {said}, {len(moments)} moments\n")
     # By the durations of these very steps; a machine with other work to do may take longer in between.
     assert said.p5_s / 1.5 < took_s < said.p95_s * 1.5
     assert said.p95_s <= 2 * said.p5_s
+    assert sum(each.evictions for each in known) == len(NODES)
     assert (said.evictions, said.most_away) == (frozenset({len(NODES)}), frozenset({parallel}))
     # A swap may fall between two looks.
     assert 1 <= max(len(moment.swapping) for moment in moments) <= parallel

@@ -524,7 +524,7 @@ def _drained(group: Sequence[Effect]) -> str:
 def _plugin_key(effect: Effect) -> Hashable:
     if effect.device_plugin_pod is None or effect.is_unseen:
         return None
-    return _plugged(effect.before), _plugged(effect.after), effect.device_plugin_pod
+    return _plugged(effect.before), _plugged(effect.after), effect.device_plugin_pod, _unclaimed(effect)
 
 
 def _plugged(placement: Placement | None) -> Hashable:
@@ -547,7 +547,17 @@ def _plugin(group: Sequence[Effect]) -> str:
         case _:
             does = "get{s} {a}new device-plugin pod{plural}{place}; running containers keep their devices"
     side = was if first.device_plugin_pod == "deleted" else now
-    return _said(group, side, f"{does}{_handover(was, now)}", old=old, new=new)
+    gone = _unclaimed(first)
+    ends = f". A container that has {wording.listed(gone)} by a claim does not start again once it ends" if gone else ""
+    return _said(group, side, f"{does}{_handover(was, now)}{ends}", old=old, new=new)
+
+
+def _unclaimed(effect: Effect) -> tuple[str, ...]:
+    """Return the resources that the container runtime does not find any more, by DRA; a kubelet remembers its own."""
+    was, now = effect.before, effect.after
+    if was is None or now is None or not was.interface == now.interface == "DRA":
+        return ()
+    return tuple(sorted(dict(was.resources).keys() - dict(now.resources).keys()))
 
 
 def _handover(was: Placement | None, now: Placement | None) -> str:

@@ -32,20 +32,26 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What an installer logged of a change: the seconds until it asked for its turn, of each step, and to the end."""
+    """What an installer logged of a change: the seconds until it asked for its turn, of each step, and to the end.
+
+    `evictions` are those that the API server accepted.
+    """
 
     start_s: float
     steps_s: Mapping[str, float]
     took_s: float
+    evictions: int
 
 
 def measured(log: str, began: float) -> Measured:
     """Return what the log of an installer says of its change since `began`, in seconds since 1970."""
-    steps = [line for line in map(_line, log.splitlines()) if "step" in line and _at(line) >= began]
+    every = [*map(_line, log.splitlines())]
+    steps = [line for line in every if "step" in line and _at(line) >= began]
     return Measured(
         start_s=min(_at(line) for line in steps if line["step"] == "take-lease") - began,
         steps_s={line["step"]: line["seconds"] for line in steps if "seconds" in line},
         took_s=max(map(_at, steps)) - began,
+        evictions=sum(line.get("answer") == "accepted" and _at(line) >= began for line in every),
     )
 
 

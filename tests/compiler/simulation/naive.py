@@ -42,7 +42,7 @@ class Naive:
         """The budgets of evicted pods, each until its successor is there."""
         self.swaps: list[tuple[float, int]] = []
         self.evictions = 0
-        self.most_away = 0
+        self.most_away = self.most_devices_away = self.most_evicting = 0
 
     def run(self, longest: float = 1e6) -> None:
         """Run until nothing happens any more, or for so many seconds: those in vain try again for ever."""
@@ -53,7 +53,11 @@ class Naive:
         while now < longest:
             self.replace(now)
             self.evict(now)
-            self.most_away = max(self.most_away, sum(self.is_away(host) for host in self.hosts))
+            away = [host.known for host in self.hosts if self.is_away(host)]
+            self.most_away = max(self.most_away, len(away))
+            self.most_devices_away = max(self.most_devices_away, sum(host.devices for host in away))
+            evicting = (host.known.free if pod == -1 else 1 for host in self.hosts for pod in host.ending)
+            self.most_evicting = max(self.most_evicting, sum(evicting))
             moments = [host.until for host in self.hosts]
             moments += [end for host in self.hosts for end in host.ending.values()]
             moments += [back for _, back in self.out if math.isfinite(back)]

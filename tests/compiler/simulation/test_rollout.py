@@ -100,7 +100,8 @@ def test_a_second_simulator_has_the_same_swaps_in_the_same_order(part: int) -> N
         assert [*quick.turns] == [number for _, number in slow.swaps], seed
         is_ended = all(map(math.isfinite, quick.done))
         # Those in vain go on trying, which the first simulator leaves off as soon as nothing else depends on it.
-        assert not is_ended or (quick.evictions, quick.most_away) == (slow.evictions, slow.most_away), seed
+        numbers = [(one.evictions, one.most_evicting, one.most_away, one.most_devices_away) for one in (quick, slow)]
+        assert not is_ended or numbers[0] == numbers[1], seed
 
 
 def test_one_host_at_a_time_takes_the_sum_of_all_times() -> None:
