@@ -90,7 +90,7 @@ FIELDS = {
         " `notKnown`; `clusters`: `name`, `hosts` whose driver changes, other `pods`; `half` and `end` with "
         "`p50Seconds` and `p95Seconds` (null for never); `fewestDone`; `unknownHosts`, of which the devices or the pods"
         " that hold them are not known; `loadedHosts`, left out as labels show the driver; `hostsAwayIfIdle`; "
-        "`hostsAway`, `devicesAway`, `evictions` and `evictionsAtOnce` with `p50`, `p95` and `most`; `pacedBy` with "
+        "`hostsAway`, `devicesAway` (sharing counts), `evictions` and `evictionsAtOnce` with `p50`, `p95` and `most`; `pacedBy` with "
         "`setting`, `name`, `number`; `runsThatHalt`; `halts` with `cause` (`budget`, `budgets`, `waits`, `tired`, "
         "`failed`, `leases`, `unavailable`), `name`, `runs`, `hosts`, `text`, `way`; `curve` of the run in the middle: "
         "pairs of seconds and hosts that are done"
