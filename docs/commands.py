@@ -90,10 +90,10 @@ FIELDS = {
         " `notKnown`; `clusters`: `name`, `hosts` whose driver changes, other `pods`; `half` and `end` with "
         "`p50Seconds` and `p95Seconds` (null for never); `fewestDone`; `unknownHosts`, of which the devices or the pods"
         " that hold them are not known; `loadedHosts`, left out as labels show the driver; `hostsAwayIfIdle`; "
-        "`hostsAway`, `devicesAway` (sharing counts), `evictions` and `evictionsAtOnce` with `p50`, `p95` and `most`; `pacedBy` with "
-        "`setting`, `name`, `number`; `runsThatHalt`; `halts` with `cause` (`budget`, `budgets`, `waits`, `tired`, "
-        "`failed`, `leases`, `unavailable`), `name`, `runs`, `hosts`, `text`, `way`; `curve` of the run in the middle: "
-        "pairs of seconds and hosts that are done"
+        "`hostsAway`, `devicesAway` (sharing counts), `evictions` and `evictionsAtOnce` with `p50`, `p95` and `most`; "
+        "`pacedBy` with `setting`, `name`, `number`; `runsThatHalt`; `halts` with `cause` (`budget`, `budgets`, "
+        "`waits`, `tired`, `failed`, `leases`, `unavailable`), `name`, `runs`, `hosts`, `text`, `way`; `curve` of the "
+        "run in the middle: pairs of seconds and hosts that are done"
     ),
     "explain": (
         "`cluster`, `node`, `policy`; `policies` with `name`, `governs` and the labels that are `failing`; `pool` with "
