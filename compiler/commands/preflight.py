@@ -91,7 +91,7 @@ def _listed(name: str) -> Sequence[str]:
     """Return the kernels of a file or of standard input, a line each. Raises WorldError."""
     hint = "Write a kernel a line, as `uname -r` prints it."
     try:
-        text = cli.piped(hint)[1].decode() if name == "-" else Path(name).read_text("utf-8")
+        text = cli.piped(hint)[1].decode("utf-8-sig") if name == "-" else Path(name).read_text("utf-8-sig")
     except OSError as error:
         raise errors.WorldError(f"{wording.file_name(name)} cannot be read: {error.strerror}.", hint=hint) from error
     except UnicodeDecodeError as error:

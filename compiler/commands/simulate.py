@@ -115,6 +115,6 @@ def _snapshot(name: str | None) -> holders.Snapshot | None:
 
 def _content(name: str) -> str:
     try:
-        return Path(name).read_text("utf-8")
+        return Path(name).read_text("utf-8-sig")
     except OSError as error:
         raise errors.WorldError(f"{wording.quoted(name)} cannot be read: {error.strerror}.") from error

@@ -383,3 +383,13 @@ def test_of_queues_that_claims_share_each_pod_may_have_one(rollout: Path) -> Non
     snapshot = pods(rollout, nodes[0], count=64)
     found = cluster(rollout, "--pods", snapshot)
     assert (found["unknownHosts"], found["evictions"]["most"]) == (0, 64)
+
+
+def test_files_with_a_byte_order_mark_are_read(half: Path) -> None:
+    # PowerShell writes one.
+    names = metrics(half, failed=1), pods(half, swapping(half)[0])
+    without = answer(half, "--metrics", names[0], "--pods", names[1])
+    for name in names:
+        (half / name).write_text((half / name).read_text(), "utf-8-sig")
+
+    assert answer(half, "--metrics", names[0], "--pods", names[1]) == without
