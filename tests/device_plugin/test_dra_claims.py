@@ -292,7 +292,8 @@ async def test_a_memory_that_cannot_be_read_is_told_with_a_way_out(place: str, s
 
         with pytest.raises(errors.Failure, match=r"by force, and remove the file once their containers have ended\.$"):
             async with node.working():
-                await asyncio.sleep(1)
+                program = asyncio.all_tasks() - {asyncio.current_task()}
+                await asyncio.wait(program, timeout=30, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def test_a_device_that_is_gone_is_told_after_a_restart_too(short_path: Path) -> None:
