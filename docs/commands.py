@@ -118,8 +118,8 @@ FIELDS = {
     "bump": "`file`, `line`, `path`, `old` (null if there was no version), `new`",
     "wave add, wave remove, promote, freeze, thaw, retire": (
         "`policy`, `file`, `written`, `next`, and the answer of diff as `diff`; of each its own: `wave`, `keeping` (the"
-        " waves with other values) and `untried` (clusters without a node of the wave), `frozen` and `nodes`, `step` "
-        "(absent or deleted)"
+        " groups with other values) and `untried` (clusters where the wave has no node with a driver), `frozen` and "
+        "`nodes`, `step` (absent or deleted)"
     ),
     "status": (
         "`cluster`, null for wrong documents: `name`, `server`, `asPlanned`; `output` (fine, old, incomplete, edited); "

@@ -81,10 +81,10 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
             moved = repeats.grouped(left)
             lost = [n for n, now in later.items() if now is None or (now.removes and now.policy != owner.policy)]
             cleaning = component == "driver" and owner not in kept and owner in before.cleaning
-            present = _pools(after, component, owner)
-            gone = tuple(sorted(_pools(before, component, owner) - present))
+            recorded, present = _kernels(before, component, owner), _kernels(after, component, owner)
+            gone = tuple(sorted(recorded.keys() - present.keys()))
             peopled = {item.workload.pool for item in served.values()}
-            kept_kernels = set(map(_kernel, present))
+            kept_kernels = set(present.values())
             yield Loss(
                 component=component,
                 recipe=owner.recipe,
@@ -92,7 +92,7 @@ def losses(before: sides.Output, after: sides.Output, planned: plan.Plan) -> Ite
                 last=owner not in kept,
                 unlabelled=unlabelled,
                 pools=gone,
-                vacant=tuple(p for p in gone if p not in peopled and _kernel(p) not in kept_kernels),
+                vacant=tuple(p for p in gone if p not in peopled and recorded[p] not in kept_kernels),
                 unknown=before.index.has_nodes and not planned.inventory.nodes,
                 served=len(later),
                 nodes=tuple(lost),
@@ -122,11 +122,7 @@ def _selections(output: sides.Output, component: index_file.Component, owner: Ow
     return len(recorded), [item.selection for item in present], rule and rule.get("spec")
 
 
-def _pools(output: sides.Output, component: index_file.Component, owner: Owner) -> set[str]:
-    recorded = output.index.of_owner(component, owner)
-    return {item.pool for item in recorded if item.pool is not None and pools.one_kernel(item.pool)}
-
-
-def _kernel(pool: str) -> str:
-    said = pools.one_kernel(pool)
-    return said.digest if said else pool
+def _kernels(output: sides.Output, component: index_file.Component, owner: Owner) -> Mapping[str, str]:
+    """Return the hashes of the kernels of pools of one kernel, by the pools' names."""
+    names = {item.pool for item in output.index.of_owner(component, owner) if item.pool is not None}
+    return {name: said.digest for name in names if (said := pools.one_kernel(name)) is not None}

@@ -398,7 +398,7 @@ def of_kernel(mapping: definitions.KernelMapping, kernel: str) -> KernelClass:
 
 
 class OneKernel(NamedTuple):
-    """What the name of a pool of one kernel says, which `of_kernel` makes."""
+    """The mapping and the hash of the kernel in the name of a pool of one kernel, which `of_kernel` makes."""
 
     mapping: str
     digest: str

@@ -46,7 +46,8 @@ class Claiming(service.Served):
         info = registry.PluginInfo(type="DRAPlugin", name=self.driver, supported_versions=self.versions)
         super().__init__(node.where, info, "dra")
         self._node = node
-        self.claims = claims.Claims(node.where.claims, tuple(each.name for each in node.settings.resources))
+        self._resources = tuple(resource.name for resource in node.settings.resources)
+        self.claims = claims.Claims(node.where.claims, self._resources)
         self._is_taken = False
 
     @property

@@ -144,8 +144,7 @@ class Driver(claim_service.Claiming):
         return answer
 
     async def _hold(self) -> None:
-        own = [resource.name for resource in self._node.settings.resources]
-        given = await held.by_device_plugin(self._node.where.pod_resources, own)
+        given = await held.by_device_plugin(self._node.where.pod_resources, self._resources)
         text = "A container has it from the device plugin that was here before."
         why = health.Reason(code=health.GIVEN_BY_DEVICE_PLUGIN, text=text)
         self._node.given = dict.fromkeys(sorted(given), why)

@@ -1,4 +1,4 @@
-"""What the container runtime and the scheduler see of the node's devices: files of CDI, and the devices of slices.
+"""Have the container runtime and the scheduler see the node's devices: by files of CDI, and by the devices of slices.
 
 Both change with the devices and with the claims, so both are made anew after each look.
 """

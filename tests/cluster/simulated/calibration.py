@@ -32,7 +32,7 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What an installer logged of a change: the seconds until it asked for its turn, of each step, and to the end.
+    """A change as its installer logged it: the seconds until it asked for its turn, of each step, and to the end.
 
     `evictions` are those that the API server accepted.
     """

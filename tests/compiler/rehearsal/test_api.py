@@ -1,4 +1,4 @@
-"""What a rehearsal asks of an API server, which learns kinds and may be busy."""
+"""A rehearsal asks an API server that learns kinds meanwhile, and that may be busy."""
 
 import json
 import time
